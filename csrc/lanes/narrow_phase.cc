@@ -44,6 +44,7 @@ const mjModel& TwoSpheres() {
 NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
     : model_(std::move(model)),
       tables_(tables),
+      separation_(*model_, tables_),
       data_(mj_makeData(model_.get())),
       touching_(mj_makeData(&TwoSpheres())) {
   if (data_ == nullptr || touching_ == nullptr) throw std::bad_alloc();
@@ -73,6 +74,7 @@ bool NarrowPhase::Run(const F& call) {
 int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const double* mat1,
                          const double* pos2, const double* mat2, ContactPoint* points) {
   auto& that = *static_cast<NarrowPhase*>(self);
+  if (that.separation_.IsCertain(pair_index, pos1, mat1, pos2, mat2)) return 0;
   if (!that.has_cleared_buffer_) that.ClearBuffer();
   const mjModel& m = *that.model_;
   mjData& d = *that.data_;
@@ -87,6 +89,7 @@ int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const d
   const bool ran =
       that.Run([&] { count = function(&m, &d, contacts, pair.geom1, pair.geom2, pair.reach); });
   if (!ran) return -1;
+  that.separation_.Note(pair_index, count);
   std::memcpy(points, contacts, sizeof(ContactPoint) * static_cast<size_t>(count));
   return count;
 }

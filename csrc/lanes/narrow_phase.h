@@ -3,7 +3,8 @@
 // and middle phases may not see it.
 //
 // The functions take one environment at a time and see nothing of it but the two geoms' frames, so
-// the contacts are MuJoCo's. Only lanes in which bounding spheres meet ask for them.
+// the contacts are MuJoCo's. Only lanes in which bounding volumes meet ask for them, and they are
+// called where no axis is found along which the geoms are apart.
 //
 // One per LaneStepper; not thread-safe. Keeps the model.
 #pragma once
@@ -13,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "lanes/separation.h"
 #include "lanes/tables.h"
 
 namespace pyfastenv::lanes {
@@ -44,6 +46,7 @@ class NarrowPhase {
   };
   std::shared_ptr<const mjModel> model_;
   const Tables& tables_;
+  Separation separation_;
   std::unique_ptr<mjData, DeleteData> data_;
   std::unique_ptr<mjData, DeleteData> touching_;  // of two spheres that do
   bool has_cleared_buffer_ = false;

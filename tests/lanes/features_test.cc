@@ -114,6 +114,13 @@ const Variant kSupported[] = {
            "<geom type='mesh' mesh='rock' pos='.1 .1 .1'/><geom type='box' size='.1 .1 .1' "
            "pos='-.2 0 0'/>";
      }},
+    {"CoincidingCentres",
+     [](Pieces& p) {
+       p.torso +=
+           "<body><joint axis='0 1 0' limited='false'/><inertial pos='0 0 .1' mass='.1' "
+           "diaginertia='.01 .01 .01'/><body><joint axis='1 0 0' limited='false'/>"
+           "<geom size='.06'/><geom size='.02'/></body></body><geom size='.05'/>";
+     }},
     {"HeightField",
      [](Pieces& p) {
        p.rest =

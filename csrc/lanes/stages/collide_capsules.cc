@@ -58,7 +58,7 @@ void CollideCapsuleCapsule(const Tables& t, Scratch& s, int index, unsigned near
       point2[i] = g.v[i] * along2 + g.b0[i];
     }
     Touch touch;
-    const unsigned hit = SphereSphere(point1, pair.radius1, point2, pair.radius2, pair, touch);
+    const unsigned hit = SphereSphere(s, point1, pair.radius1, point2, pair.radius2, pair, touch);
     Append(t, s, lanes & hit, index, touch);
   };
   Lane e[3];

@@ -3,8 +3,22 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, double radius2,
-                      const Pair& pair, Touch& touch) {
+namespace {
+
+// Where centres coincide: across both frames' third axes, as MuJoCo has it.
+void NormalWithoutDirection(const Scratch& s, const Pair& pair, Mask where, Lane* normal) {
+  Lane axis1[3], axis2[3], across[3];
+  AxisOf(s, pair.geom1, axis1);
+  AxisOf(s, pair.geom2, axis2);
+  Cross(across, axis1, axis2);
+  Normalize3(across);
+  for (int i = 0; i < 3; ++i) normal[i] = Select(where, across[i], normal[i]);
+}
+
+}  // namespace
+
+unsigned SphereSphere(const Scratch& s, const Lane* center1, double radius1, const Lane* center2,
+                      double radius2, const Pair& pair, Touch& touch) {
   Lane d[3];
   for (int i = 0; i < 3; ++i) d[i] = center1[i] - center2[i];
   const Lane squared = Dot3(d, d);
@@ -14,11 +28,12 @@ unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, 
   if (hit == 0) return 0;
   for (int i = 0; i < 3; ++i) touch.normal[i] = center2[i] - center1[i];
   const Lane length = Sqrt(Dot3(touch.normal, touch.normal));
-  touch.undefined = Bits(length < kMinVal);
   const Lane inverse = 1.0 / length;
+  for (int i = 0; i < 3; ++i) touch.normal[i] = touch.normal[i] * inverse;
+  const Mask coincide = length < kMinVal;
+  if (Any(coincide)) NormalWithoutDirection(s, pair, coincide, touch.normal);
   const Lane depth = radius1 + touch.dist / 2.0;
   for (int i = 0; i < 3; ++i) {
-    touch.normal[i] = touch.normal[i] * inverse;
     touch.pos[i] = touch.normal[i] * depth + center1[i];
     touch.tangent[i] = Splat(0);
   }
@@ -28,7 +43,7 @@ unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, 
 void CollideSphereSphere(const Tables& t, Scratch& s, int index, unsigned near) {
   const Pair& pair = t.pair[index];
   Touch touch;
-  const unsigned hit = SphereSphere(s.geom_xpos + 3 * pair.geom1, pair.radius1,
+  const unsigned hit = SphereSphere(s, s.geom_xpos + 3 * pair.geom1, pair.radius1,
                                     s.geom_xpos + 3 * pair.geom2, pair.radius2, pair, touch);
   Append(t, s, near & hit, index, touch);
 }
@@ -43,7 +58,7 @@ void CollideSphereCapsule(const Tables& t, Scratch& s, int index, unsigned near)
   const Lane along = Clip(Dot3(axis, d), -pair.half_length2, pair.half_length2);
   for (int i = 0; i < 3; ++i) nearest[i] = axis[i] * along + capsule[i];
   Touch touch;
-  const unsigned hit = SphereSphere(sphere, pair.radius1, nearest, pair.radius2, pair, touch);
+  const unsigned hit = SphereSphere(s, sphere, pair.radius1, nearest, pair.radius2, pair, touch);
   Append(t, s, near & hit, index, touch);
 }
 

@@ -102,7 +102,6 @@ void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& to
   hit &= Bits(touch.dist < t.pair[pair].margin);
   if (t.sensors.contacts) s.redo |= in_reach & ~hit;
   if (hit == 0) return;
-  s.redo |= hit & touch.undefined;
   s.contacts.touching |= hit;
   s.contacts.seen |= hit & SeenIn(t.pair[pair], touch);
   AppendSeen(t, s, hit, pair, touch);

@@ -13,7 +13,6 @@ struct Touch {
   Lane pos[3];
   Lane normal[3];
   Lane tangent[3];
-  unsigned undefined = 0;  // lanes in which centres coincide, so that the normal is another
 };
 
 /// Appends a touch to the contacts of the lanes in `hit` in which it is nearer than the margin.
@@ -30,8 +29,8 @@ inline void AxisOf(const Scratch& s, int geom, Lane* axis) {
 /// which the two are within reach, and set no tangent.
 unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, double radius,
                      const Pair& pair, Touch& touch);
-unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, double radius2,
-                      const Pair& pair, Touch& touch);
+unsigned SphereSphere(const Scratch& s, const Lane* center1, double radius1, const Lane* center2,
+                      double radius2, const Pair& pair, Touch& touch);
 
 // ---- pairs by their shapes, in the lanes `near` -------------------------------------------------
 
