@@ -113,6 +113,7 @@ class TaskVectorEnv(FastVectorEnv):
         found = {}
         for name in self.command_ranges:
             field = self.task._fields[name]
+            assert isinstance(field, Command | Drawn)
             numbered = [f"{name}[{i}]" for i in range(field.size or 0)] or [name]
             found[name] = field.names or tuple(numbered)
         return found
