@@ -106,7 +106,7 @@ class TaskVectorEnv(FastVectorEnv):
 
     @property
     def command_elements(self) -> dict[str, tuple[str, ...]]:
-        """What each number of a command is called, by its name: ``("forward", "turning")``.
+        """The names of a command's numbers, by its own: ``("forward", "turning")``.
 
         Where the task does not say it, ``("speed",)`` or ``("velocity[0]", "velocity[1]")``.
         """
