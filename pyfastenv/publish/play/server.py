@@ -66,9 +66,9 @@ def play(
         player = Player(source.envs, source.act, seed)
         page, requests = make_page(server, player, source.title)
         url = f"http://{host}:{server.get_port()}"
-        print(f"{url} shows {source.title}; Ctrl-C ends it", flush=True)
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
+            print(f"{url} shows {source.title}; Ctrl-C ends it", flush=True)
             serve(server, player, page, requests)
         except KeyboardInterrupt:
             print(f"\nended after {player.steps:,} steps")
