@@ -316,6 +316,15 @@ def followed(env_id: str) -> str:
     return "\n".join(lines)
 
 
+def tried_against_falls() -> str:
+    """A table of Go1's trainings that did not end its falls."""
+    lines = ["| training | steps | processor time | off by | falls |", "|---|---|---|---|---|"]
+    for row in results.go1_falls.tries:
+        off, seconds = " / ".join(f"{e:.2f}" for e in row.error), row.processor_seconds
+        lines.append(f"| {row.change} | {row.steps:,} | {seconds} s | {off} | {row.falls} |")
+    return "\n".join(lines)
+
+
 def measured(document: str, **where: Any) -> list[Any]:
     rows = read(f"docs/results/{document}/results.json").measurements.values()
     return [row for row in rows if where.items() <= row.items()]

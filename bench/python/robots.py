@@ -129,7 +129,7 @@ def follow(saved: SavedPolicy, seed: int, **kwargs: Any) -> dict[str, Any]:
     name = saved.config.env_id
     with closing(pyfastenv.make_vec(name, NUM_ENVS, autoreset_mode="SameStep", **kwargs)) as envs:
         walk = Walk(saved, envs, seed)
-        alive = np.ones(NUM_ENVS, np.bool_)
+        alive, fallen = np.ones(NUM_ENVS, np.bool_), np.zeros(NUM_ENVS, np.bool_)
         returns, lengths = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS, np.int64)
         errors, standing, speeds = [], [], []
         while alive.any():
@@ -141,7 +141,7 @@ def follow(saved: SavedPolicy, seed: int, **kwargs: Any) -> dict[str, Any]:
                 motions.append(walk.motion())
                 returns += alive * rewards
                 lengths += alive
-                fallen = lengths < (envs.max_episode_steps or 0)
+                fallen |= alive & terminations
                 alive &= ~(terminations | truncations)
             whole = began & alive
             speeds.append(np.mean(motions, 0)[whole])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,24 +16,25 @@ from pyfastenv.runs.saved import load_policy
 from pyfastenv.tools.columns import aligned
 from pyfastenv.vector.arguments import integer
 
-_ERROR = "_error"
+_ERROR, _ENDING = "_error", "terminated_"
 
 
 @dataclass(frozen=True)
 class HeldCommand:
-    """A command, the episodes in which it was held, and how many of them ended before their time.
+    """A command, the episodes in which it was held, and how many of them ended of what.
 
     Attributes:
         name: The command's.
         values: Its numbers.
         evaluation: The episodes.
-        falls: How many of them did not last.
+        endings: How many of them each of the task's named endings has ended; of a task that names
+            none, how many did not last (``"ended early"``).
     """
 
     name: str
     values: tuple[float, ...]
     evaluation: Evaluation
-    falls: int
+    endings: Mapping[str, int]
 
 
 def evaluate_commands(run: Path | str, episodes: int = 10, seed: int = 0) -> list[HeldCommand]:
@@ -62,11 +64,21 @@ def evaluate_commands(run: Path | str, episodes: int = 10, seed: int = 0) -> lis
             for values in grid(low, high):
                 own.set_command(name, values)
                 played = evaluate(envs, saved.policy, episodes, seeds)
-                falls = int((played.lengths < (envs.max_episode_steps or 0)).sum())
-                found.append(HeldCommand(name, tuple(values.tolist()), played, falls))
+                endings = endings_of(played, envs.max_episode_steps or 0)
+                found.append(HeldCommand(name, tuple(values.tolist()), played, endings))
             if name in own.task.drawn_commands():
                 own.set_command(name, None)
     return found
+
+
+def endings_of(played: Evaluation, limit: int) -> dict[str, int]:
+    """How many episodes each ending has ended."""
+    named = {
+        name.removeprefix(_ENDING): int((values > 0.0).sum())
+        for name, values in played.infos.items()
+        if name.startswith(_ENDING)
+    }
+    return named or {"ended early": int((played.lengths < limit).sum())}
 
 
 def grid(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -88,14 +100,15 @@ def grid(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def command_table(held: list[HeldCommand]) -> str:
-    """A line for each command: the task's own errors of an episode, falls, mean return."""
+    """A line for each command: the task's own errors of an episode, endings, mean return."""
     metrics = [each.evaluation.metrics() for each in held]
     errors = [n for n in metrics[0] if n.startswith("eval/") and n.endswith(_ERROR)]
-    head = ("command", *(n.removeprefix("eval/") for n in errors), "falls", "return")
+    endings = held[0].endings
+    head = ("command", *(n.removeprefix("eval/") for n in errors), *endings, "return")
     lines = [head]
     for each, row in zip(held, metrics, strict=True):
         command = f"{each.name} {' '.join(f'{value:g}' for value in each.values)}"
-        falls = f"{each.falls} of {len(each.evaluation.returns)}"
         cells = [f"{row.get(name, np.nan):.3g}" for name in errors]
-        lines.append((command, *cells, falls, f"{row['eval/return']:,.1f}"))
+        cells += [f"{each.endings[name]} of {len(each.evaluation.returns)}" for name in endings]
+        lines.append((command, *cells, f"{row['eval/return']:,.1f}"))
     return "\n".join(aligned(lines))

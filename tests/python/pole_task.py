@@ -74,7 +74,9 @@ class Told(Pole):
 
     speed = pyfastenv.command(low=(-1.0, 0.5), high=(2.0, 0.5), every=0.1)
 
+    @pyfastenv.reward_terms(told=1.0)
     def step(self, data, action, info):
         self.simulate(data)
         info["episode_speed_error"] = np.abs(self.speed[0])
-        return self.speed[1], data.time > 0.4 and self.speed[0] == 2.0
+        late = data.time > 0.59 and self.speed[0] == 2.0
+        return {"told": self.speed[1]}, {"late": late, "bent": False}

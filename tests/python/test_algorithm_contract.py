@@ -239,7 +239,13 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *(("rollout_schedule", (0, 10, 0, 2)), ("rollout_schedule", (0, 10, 3, 2))),
     *(("num_bins", 1), ("max_return", 0.0), ("max_return", INF)),
     *(("target_kl", -0.1), ("target_kl", NAN), ("value_coef", -0.5), ("value_clip", NAN)),
-    *(("entropy_coef", NAN), ("hidden_sizes", (64, 0)), ("device", "tpu"), ("activation", "gelu")),
+    *(
+        ("entropy_coef", NAN),
+        ("entropy_coef_end", NAN),
+        ("hidden_sizes", (64, 0)),
+        ("device", "tpu"),
+        ("activation", "gelu"),
+    ),
 ]
 IMPOSSIBLE_CASES = [
     (name, option, value)

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo
 from pyfastenv.publish import video
-from pyfastenv.tools.command_grid import evaluate_commands, grid
+from pyfastenv.runs.evaluation import Evaluation
+from pyfastenv.tools.command_grid import endings_of, evaluate_commands, grid
 
 pytest.importorskip("numba")
+ENDED = [0, 0, 0, 0, 3]  # in the last step that an episode may have
 GRID = [[0.0, 0.5], [-1.0, 0.5], [-0.5, 0.5], [1.0, 0.5], [2.0, 0.5]]
 
 
@@ -37,11 +40,17 @@ def test_each_command_is_held_all_along(run: Path, capsys: pytest.CaptureFixture
         metrics = each.evaluation.metrics()
         assert metrics["eval/speed_error"] == abs(each.values[0])
         assert metrics["eval/return"] == 0.5 * metrics["eval/length"]
-    assert [each.falls for each in held] == [0, 0, 0, 0, 3]
+    assert [each.endings for each in held] == [{"late": n, "bent": 0} for n in ENDED]
     assert cli.main(["evaluate", str(run), "--commands", "grid", "--episodes", "2"]) == 0
     head, *lines = capsys.readouterr().out.splitlines()
-    assert head.split() == ["command", "speed_error", "falls", "return"]
-    assert lines[-1].split() == ["speed", "2", "0.5", "2", "2", "of", "2", "10.0"]
+    assert head.split() == ["command", "speed_error", "late", "bent", "return"]
+    assert " ".join(lines[-1].split()) == "speed 2 0.5 2 2 of 2 0 of 2 15.0"
+
+
+def test_without_named_endings_short_episodes_are_counted() -> None:
+    lengths = torch.tensor([30, 29, 30])
+    played = Evaluation(torch.zeros(3, dtype=torch.float64), lengths, infos={"x": lengths})
+    assert endings_of(played, 30) == {"ended early": 1}
 
 
 def test_a_film_holds_a_command_and_ends_in_time(

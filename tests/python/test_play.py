@@ -169,6 +169,7 @@ def test_a_command_is_held_for_the_one_that_is_shown() -> None:
     speed, where = player.dials
     assert (speed.name, speed.low.tolist(), speed.high.tolist()) == ("speed", [-1.0], [2.0])
     assert where.low.tolist() == [-0.2, 0.1, 5.0] and where.drawn
+    assert speed.elements == ("speed",) and where.elements == ("ahead", "up", "far")
     player.select(1)
     player.hold("speed", [1.5])
     player.hold("where", [0.1, 0.2, 5.0])

@@ -311,6 +311,19 @@ def test_the_learning_rate_falls_to_zero() -> None:
     assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
 
 
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_the_entropy_bonus_moves_to_its_end(accelerate: Any) -> None:
+    config = _config(entropy_coef=0.1, entropy_coef_end=-5.0, accelerate=accelerate)
+    ppo, found, deviations = _make(config), [], []
+    for _ in range(5):
+        deviations.append(ppo.iterate()["policy/std"])
+        found.append(ppo.entropy_coef)
+    np.testing.assert_allclose(found, 0.1 - 5.1 * np.arange(1, 6) / 6)
+    alike = _make(_config(accelerate=accelerate, entropy_coef=0.1))
+    assert deviations[-1] < [alike.iterate()["policy/std"] for _ in range(5)][-1] - 1e-3
+    assert alike.entropy_coef == 0.1
+
+
 def test_the_steps_that_the_moments_take_are_counted() -> None:
     for normalize_obs, steps in ((True, 2 * 4 * 32), (False, 4 * 32)):
         ppo = _make(_config(normalize_obs=normalize_obs))

@@ -19,7 +19,9 @@ class Driven(Pole):
 
     max_episode_steps = 120
     speed = pyfastenv.command(low=-1.0, high=2.0, every=0.3)
-    where = pyfastenv.command(low=(-0.2, 0.1, 5.0), high=(0.2, 0.4, 5.0), every=(0.1, 0.5))
+    where = pyfastenv.command(
+        low=(-0.2, 0.1, 5.0), high=(0.2, 0.4, 5.0), every=(0.1, 0.5), names=("ahead", "up", "far")
+    )
 
     def control(self, data, action, ctrl):
         ctrl[:] = 0.1 * action + 0.01 * self.speed
@@ -195,3 +197,17 @@ def test_other_mistakes() -> None:
         TaskCodeError, match=r"test_task_commands.py:\d+, in reset: self.speed: a c"
     ):
         pyfastenv.make_vec(Writes, 1)
+
+
+def test_numbers_of_a_command_have_names() -> None:
+    for task, where in (
+        (Driven, ("ahead", "up", "far")),
+        (Steered, ("where[0]", "where[1]", "where[2]")),
+    ):
+        envs = pyfastenv.make_vec(task, 1)
+        assert envs.command_elements == {"speed": ("speed",), "where": where}
+    for names in (("a", "b"), "ab"):
+        with pytest.raises(ValueError, match="command: names: expected 3 of them, or none, got"):
+            pyfastenv.command(low=(0, 0, 0), high=1, every=1, names=names)
+    with pytest.raises(ValueError, match="command: names: expected 1 of them, or none, got"):
+        pyfastenv.command(low=0, high=1, names=("a", "b"))

@@ -35,8 +35,6 @@ class Settings(Protocol):
     @property
     def value_clip(self) -> float: ...
     @property
-    def entropy_coef(self) -> float: ...
-    @property
     def value_coef(self) -> float: ...
     @property
     def max_grad_norm(self) -> float: ...
@@ -51,6 +49,7 @@ class Learner(Protocol):
     world_size: int
     obs_size: int
     discrete: bool
+    entropy_coef: float
     policy: MLP
     value: MLP
     log_std: nn.Parameter
@@ -144,7 +143,7 @@ class CompiledEpoch(Native):
         hyper.eps = adam.eps
         hyper.clip = config.clip
         hyper.value_clip = config.value_clip
-        hyper.entropy_coef = config.entropy_coef
+        hyper.entropy_coef = self._learner.entropy_coef
         hyper.value_coef = config.value_coef
         hyper.max_grad_norm = config.max_grad_norm
         hyper.normalize_advantages = config.normalize_advantages

@@ -66,7 +66,9 @@ class Config(ActorValueConfig):
     value_clip: float = field(default=0.0, metadata=at_least(0.0))
     """How far a value may move from its old one; 0: as far as it likes."""
     entropy_coef: float = 0.0
-    """Weight of the entropy bonus."""
+    """Weight of the entropy bonus, at the start."""
+    entropy_coef_end: float | None = None
+    """The same where anneal_steps end, linearly in between; None: as at the start."""
     value_coef: float = field(default=0.5, metadata=at_least(0.0))
     """Weight of the value loss."""
     max_grad_norm: float = field(default=0.5, metadata=POSITIVE_OR_INFINITE)
@@ -83,8 +85,10 @@ class Config(ActorValueConfig):
                 "minibatch_size: expected at least 2 with normalize_advantages: one advantage has "
                 "no deviation to be divided by"
             )
-        if not math.isfinite(self.entropy_coef):
-            raise ValueError(f"entropy_coef: expected a finite number, got {self.entropy_coef}")
+        for name in ("entropy_coef", "entropy_coef_end"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ValueError(f"{name}: expected a finite number, got {value}")
         self._check_shared_out("minibatch_size")
         batch = self.num_envs * self.num_steps * distributed.world_size()
         # the first batch is alone in the trajectory pool
@@ -195,6 +199,7 @@ class PPO(ActorValue[Config]):
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
+        self.entropy_coef = config.entropy_coef
         changed_functions(self.functions)  # raises what is none
         self.chooser: Chooser[PPO] = Chooser(
             self,
@@ -218,8 +223,11 @@ class PPO(ActorValue[Config]):
         return self.chooser.choice
 
     def _schedule(self) -> None:
-        left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
-        self.optimizer.lr = self.config.learning_rate * max(left, 0.0)
+        config, left = self.config, max(1.0 - self.global_step / self.anneal_steps, 0.0)
+        self.optimizer.lr = config.learning_rate * (left if config.anneal else 1.0)
+        if config.entropy_coef_end is not None:
+            change = config.entropy_coef - config.entropy_coef_end
+            self.entropy_coef = config.entropy_coef_end + left * change
 
     # ---- advantages --------------------------------------------------------------------------
 
@@ -341,7 +349,7 @@ class PPO(ActorValue[Config]):
             columns,
             clip=config.clip,
             value_clip=config.value_clip,
-            entropy_coef=config.entropy_coef,
+            entropy_coef=self.entropy_coef,
             value_coef=config.value_coef,
         )
         self.flat.backward(result.loss)

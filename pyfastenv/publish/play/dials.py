@@ -34,7 +34,7 @@ class DialControls:
             for i in np.flatnonzero(dial.low < dial.high).tolist():
                 low, high = float(dial.low[i]), float(dial.high[i])
                 self._sliders[i] = gui.add_slider(
-                    dial.name if len(values) == 1 else f"{dial.name}[{i}]",
+                    dial.elements[i],
                     min=low,
                     max=high,
                     step=(high - low) / _NOTCHES,

@@ -28,12 +28,14 @@ class Dial:
 
     Attributes:
         name: The command's.
+        elements: What each of its numbers is called.
         low: ``(size,)``, the least of each of its numbers.
         high: ``(size,)``, the greatest.
         drawn: Whether environments draw it while nobody holds it.
     """
 
     name: str
+    elements: tuple[str, ...]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     drawn: bool
@@ -154,8 +156,9 @@ class Player:
     def dials(self) -> list[Dial]:
         """The commands that the task has."""
         ranges = getattr(self.envs, "command_ranges", {})
+        names = self._own.command_elements if ranges else {}
         return [
-            Dial(name, low, high, name in self._own.task.drawn_commands())
+            Dial(name, names[name], low, high, name in self._own.task.drawn_commands())
             for name, (low, high) in ranges.items()
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ def play(
     host: str = "127.0.0.1",
     port: int = 8080,
 ) -> None:
-    """Plays a policy, or an environment without one, until Ctrl-C.
+    """Plays a policy, or an environment without one, until Ctrl-C or SIGTERM.
 
     Time passes while somebody watches.
 
@@ -65,11 +66,14 @@ def play(
         player = Player(source.envs, source.act, seed)
         page, requests = make_page(server, player, source.title)
         url = f"http://{host}:{server.get_port()}"
-        print(f"{url} shows {source.title}; Ctrl-C ends it", flush=True)
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
+            print(f"{url} shows {source.title}; Ctrl-C ends it", flush=True)
             serve(server, player, page, requests)
         except KeyboardInterrupt:
             print(f"\nended after {player.steps:,} steps")
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 def make_page(server: Any, player: Player, title: str) -> tuple[Page, Requests]:

@@ -6,6 +6,7 @@ Formulas: MuJoCo Playground 0.2, _src/locomotion/apollo/joystick.py and base.py.
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
+from pyfastenv.suites.playground.legged import MOTION
 from pyfastenv.suites.playground.walkers import STATE, Walker
 from pyfastenv.tasks.language.fields import command
 from pyfastenv.tasks.language.rewards import reward_terms
@@ -33,7 +34,11 @@ class ApolloJoystickFlatTerrain(Walker, joints=32):
     gait, clock_stops = (1.25, 1.75), True
     observation_dict = {"policy": STATE, "critic": (*STATE, *PRIVILEGED)}
     velocity = command(
-        low=(-1.5, -0.8, -1.5), high=(1.5, 0.8, 1.5), every=(0.02, 20.0), standing=(0.1, 0.75, 0.5)
+        low=(-1.5, -0.8, -1.5),
+        high=(1.5, 0.8, 1.5),
+        every=(0.02, 20.0),
+        standing=(0.1, 0.75, 0.5),
+        names=MOTION,
     )
     pose_weights = (
         *(5.0, 5.0, 5.0),  # torso

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import TORSO
+from pyfastenv.suites.playground.legged import MOTION, TORSO
 from pyfastenv.suites.playground.walkers import STATE, Walker
 from pyfastenv.tasks.language.fields import command
 from pyfastenv.tasks.language.noise import uniform
@@ -170,7 +170,7 @@ class BerkeleyHumanoidJoystickFlatTerrain(Biped, joints=12, feet=2):
             (-0.03, -0.03, -0.03, -0.05, -0.08, -0.03) * 2, (0.03, 0.03, 0.03, 0.05, 0.08, 0.03) * 2
         ),
     }
-    velocity = command(low=-1.0, high=1.0, size=3, every=10.02, standing=0.1)
+    velocity = command(low=-1.0, high=1.0, size=3, every=10.02, standing=0.1, names=MOTION)
     step = walks(
         0.0,
         tracking_lin_vel=1.0,
@@ -213,7 +213,9 @@ class T1JoystickFlatTerrain(Biped, joints=23, feet=2):
     )
     action_scale, gait, push_speed, base_height_target = 1.0, (1.25, 1.75), (0.1, 1.0), 0.665
     ccd_iterations, clock_stops = 10, True
-    velocity = command(low=(-1.0, -0.8, -1.0), high=(1.0, 0.8, 1.0), every=10.02, standing=0.1)
+    velocity = command(
+        low=(-1.0, -0.8, -1.0), high=(1.0, 0.8, 1.0), every=10.02, standing=0.1, names=MOTION
+    )
     step = walks(
         0.0,
         tracking_lin_vel=1.0,
@@ -275,7 +277,9 @@ class G1JoystickFlatTerrain(Biped, joints=29, feet=2):
     knees = ("left_knee_joint", "right_knee_joint")
     pose_weights = (1.0,) * 29
     max_foot_height, least_walk, most_stand = 0.15, -1.0, 0.01
-    velocity = command(low=(-1.0, -0.5, -1.0), high=(1.0, 0.5, 1.0), every=10.02, standing=0.1)
+    velocity = command(
+        low=(-1.0, -0.5, -1.0), high=(1.0, 0.5, 1.0), every=10.02, standing=0.1, names=MOTION
+    )
     step = walks(
         tracking_lin_vel=1.0,
         tracking_ang_vel=0.75,

@@ -7,7 +7,7 @@ joystick_gait_tracking.py and base.py, _src/locomotion/spot/joystick_gait_tracki
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import Legged
+from pyfastenv.suites.playground.legged import MOTION, Legged
 from pyfastenv.suites.playground.spot import Spot
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
@@ -174,7 +174,7 @@ class H1JoystickGaitTracking(H1):
         "joints": uniform(-0.006, 0.006),
         "joint_velocities": uniform(-0.9, 0.9),
     }
-    velocity = command(low=(-1.5, -0.5, -1.0), high=(1.5, 0.5, 1.0), every=10.02)
+    velocity = command(low=(-1.5, -0.5, -1.0), high=(1.5, 0.5, 1.0), every=10.02, names=MOTION)
     least_command = 0.1
 
     errors, velocities, target = memory(19), memory(19), memory(19)
@@ -254,7 +254,9 @@ class SpotJoystickGaitTracking(Gaited, Spot, joints=12, feet=4):
         "angles": uniform(-0.05, 0.05),
         "errors": uniform(-0.05, 0.05),
     }
-    velocity = command(low=(-1.0, -0.5, -1.0), high=(1.0, 0.5, 1.0), every=4.02, standing=0.1)
+    velocity = command(
+        low=(-1.0, -0.5, -1.0), high=(1.0, 0.5, 1.0), every=4.02, standing=0.1, names=MOTION
+    )
     feet_phase_weight, tracking_lin_vel_weight, tracking_ang_vel_weight = 2.0, 0.5, 0.5
     ang_vel_xy_weight, lin_vel_z_weight, hip_splay_weight = -0.5, -0.5, -0.5
 

@@ -6,7 +6,7 @@ Formulas: MuJoCo Playground 0.2, _src/locomotion/go1/joystick.py, handstand.py a
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import Legged
+from pyfastenv.suites.playground.legged import MOTION, Legged
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
@@ -74,7 +74,11 @@ class Go1JoystickFlatTerrain(Go1):
     observation_dict = {"policy": STATE, "critic": (*STATE, *PRIVILEGED)}
     observation_noise = NOISE
     velocity = command(
-        low=(-1.5, -0.8, -1.2), high=(1.5, 0.8, 1.2), every=(0.02, 20.0), standing=(0.1, 0.75, 0.5)
+        low=(-1.5, -0.8, -1.2),
+        high=(1.5, 0.8, 1.2),
+        every=(0.02, 20.0),
+        standing=(0.1, 0.75, 0.5),
+        names=MOTION,
     )
     tracking_sigma, max_foot_height = 0.25, 0.1
     pose_weights = (1.0, 1.0, 0.1) * 4
@@ -107,6 +111,8 @@ class Go1JoystickFlatTerrain(Go1):
     def step(self, data, action, info, rng):
         if self.kick > 0.0:
             self.suffer_kicks(data, rng)
+        if self.push_speed[1] > 0.0:
+            self.suffer_pushes(data, rng)
         self.remember(action)
         self.remember_feet()
         self.simulate(data)
@@ -152,7 +158,7 @@ class Go1JoystickFlatTerrain(Go1):
         obs["feet_velocities"] = self.feet_velocities(data)
         obs["air_time"] = self.air_time
         obs["kick_force"] = data.xfrc_applied[self.trunk_id, :3]
-        obs["kicked"] = self.kick_force[0] != 0.0
+        obs["kicked"] = self.is_kicked()
 
 
 class Go1JoystickRoughTerrain(Go1JoystickFlatTerrain):

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import Legged
+from pyfastenv.suites.playground.legged import MOTION, Legged
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
@@ -72,7 +72,7 @@ class BarkourJoystick(Remembering, joints=12, feet=4):
     soles, stands = FEET, tuple((foot,) for foot in FEET)
     stiffness, damping, least_height = 35.0, 0.5239, 0.18
     kick, kick_least, kick_duration = 1.0, 0.1, (0.02, 0.2)
-    velocity = command(low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02)
+    velocity = command(low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02, names=MOTION)
 
     frames = memory(15 * 31)
 
@@ -136,7 +136,9 @@ class Op3Joystick(Remembering, joints=20, feet=2):
     stands = tuple(tuple(f"{side}_foot{i}" for i in (1, 2)) for side in "lr")
     stiffness, damping, least_upright, least_height = 21.1, 1.084, 0.85, 0.21
     ccd_iterations, max_foot_height = 10, 0.07
-    velocity = command(low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02, standing=0.1)
+    velocity = command(
+        low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02, standing=0.1, names=MOTION
+    )
 
     frames = memory(3 * 49)
 

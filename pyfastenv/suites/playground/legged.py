@@ -9,6 +9,7 @@ from pyfastenv.suites.playground import terms as t
 from pyfastenv.suites.playground.base import Robot
 from pyfastenv.tasks.language.fields import memory
 
+MOTION = ("forward", "sideways", "turning")  # what a velocity commands [m/s, m/s, rad/s]
 TORSO = ("gyro", "local_linvel", "accelerometer", "upvector", "global_linvel", "global_angvel")
 
 
@@ -55,8 +56,8 @@ class Legged(Robot):
     kick, kick_least, kick_every, kick_duration = 0.0, 0.0, (1.0, 3.0), (0.05, 0.2)
     push_speed, push_every = (0.0, 0.0), (5.0, 10.0)
 
-    kick_wait, kick_for, kick_speed = memory(), memory(), memory()
-    kick_at, kick_direction, kick_force = memory(), memory(2), memory(2)
+    kick_for, kick_speed, kick_direction = memory(), memory(), memory(2)
+    kick_wait, steps_since_kick, steps_of_kick = memory(), memory(), memory()
     push_steps, push_in = memory(), memory()
 
     def __init_subclass__(cls, joints=0, feet=0, **arguments):
@@ -109,10 +110,9 @@ class Legged(Robot):
 
     def plan_blows(self, rng):
         """Draws when kicks and pushes come, and how strong kicks are."""
-        self.kick_wait = rng.uniform(self.kick_every[0], self.kick_every[1])
+        self.kick_wait = np.rint(rng.uniform(self.kick_every[0], self.kick_every[1]) / self.dt)
         self.kick_for = rng.uniform(self.kick_duration[0], self.kick_duration[1])
         self.kick_speed = rng.uniform(self.kick_least, self.kick)
-        self.kick_at = self.kick_wait
         self.push_steps = np.rint(rng.uniform(self.push_every[0], self.push_every[1]) / self.dt)
         self.push_in = self.push_steps
 
@@ -123,23 +123,26 @@ class Legged(Robot):
         """Whether some joint is beyond what its servo can be told."""
         return t.beyond(data.qpos[7:], self.least_target, self.most_target) > 0.0
 
-    def suffer_kicks(self, data, rng):
-        """Applies the force of a kick that is under way, in a direction of its own.
+    def is_kicked(self):
+        """Whether a kick is due or under way."""
+        return self.steps_since_kick >= self.kick_wait
 
-        Playground counts whole steps: its kicks may begin a step later.
-        """
-        since = data.time - self.kick_at
-        if since > self.kick_for:
-            self.kick_at = data.time + self.kick_wait
-            self.kick_force[:] = 0.0
+    def suffer_kicks(self, data, rng):
+        """Applies the force of a kick that is under way, in a direction of its own."""
+        if self.is_kicked():
+            phase = np.pi * self.steps_of_kick * self.dt / self.kick_for
+            force = 0.5 * np.sin(phase) * self.mass * self.kick_speed / self.kick_for
+            data.xfrc_applied[self.trunk_id, :2] = force * self.kick_direction
+            if self.steps_of_kick >= np.rint(self.kick_for / self.dt):
+                self.steps_since_kick = 0.0
+            self.steps_of_kick += 1.0
+        else:
             data.xfrc_applied[self.trunk_id, :2] = 0.0
-        elif since >= 0.0:
-            if self.kick_force[0] == 0.0:
+            self.steps_since_kick += 1.0
+            if self.is_kicked():
+                self.steps_of_kick = 0.0
                 angle = rng.uniform(0.0, 2.0 * np.pi)
                 self.kick_direction[:] = np.cos(angle), np.sin(angle)
-            strength = 0.5 * np.sin(np.pi * since / self.kick_for) * self.kick_speed
-            self.kick_force[:] = strength * self.mass / self.kick_for * self.kick_direction
-            data.xfrc_applied[self.trunk_id, :2] = self.kick_force
 
     def suffer_pushes(self, data, rng):
         """Adds to the trunk's velocity, in a direction of its own, where a push is due."""

@@ -6,7 +6,7 @@ Formulas: MuJoCo Playground 0.2, _src/locomotion/spot/joystick.py and base.py.
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import TORSO, Legged
+from pyfastenv.suites.playground.legged import MOTION, TORSO, Legged
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
@@ -47,7 +47,9 @@ class SpotFlatTerrainJoystick(Spot):
         "errors": uniform(-0.05, 0.05),
         "feet_places": uniform((-0.01, -0.005, -0.02) * 4, (0.01, 0.005, 0.02) * 4),
     }
-    velocity = command(low=(-1.0, -0.8, -1.0), high=(1.0, 0.8, 1.0), every=4.02, standing=0.1)
+    velocity = command(
+        low=(-1.0, -0.8, -1.0), high=(1.0, 0.8, 1.0), every=4.02, standing=0.1, names=MOTION
+    )
     tracking_sigma, max_foot_height = 0.25, 0.12
 
     errors = memory(36)

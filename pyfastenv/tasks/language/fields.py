@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ class Command:
     size: int | None
     low: float
     high: float
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Drawn(Memory):
     high: Any
     every: Any
     standing: Any
+    names: tuple[str, ...] = ()
 
 
 def memory(size: int | None = None) -> Any:
@@ -47,7 +50,13 @@ def memory(size: int | None = None) -> Any:
 
 
 def command(
-    size: int | None = None, *, low: Any, high: Any, every: Any = None, standing: Any = 0.0
+    size: int | None = None,
+    *,
+    low: Any,
+    high: Any,
+    every: Any = None,
+    standing: Any = 0.0,
+    names: Sequence[str] = (),
 ) -> Any:
     """Numbers of each environment's own that methods read, and that come from outside of them.
 
@@ -70,15 +79,16 @@ def command(
         every: Seconds between two draws; a pair: drawn from this range, too.
         standing: Probability that a drawn command is zero, all of it; or of each element, that it
             is: ``standing=(0.1, 0.7, 0.5)`` draws many commands along one axis.
+        names: What its numbers are called, for who reads them: ``("forward", "turning")``.
 
     Raises:
-        TypeError: Bounds for each element without ``every``. ValueError: A range that is empty, or
-            a probability that is none.
+        TypeError: Bounds for each element without ``every``. ValueError: A range that is empty, a
+            probability that is none, or not as many names as numbers.
     """
     if every is not None:
         sizes = {np.size(bound) for bound in (low, high, standing) if np.ndim(bound) > 0}
         size = sizes.pop() if size is None and len(sizes) == 1 else size
-        return Drawn(_size("command", size), low, high, every, standing)
+        return Drawn(_size("command", size), low, high, every, standing, _names(names, size))
     if np.any(standing):
         raise ValueError("command: standing is for commands that are drawn: expected every, too")
     for name, bound in (("low", low), ("high", high)):
@@ -92,7 +102,13 @@ def command(
             raise TypeError(f"command: {name}: expected a number, got {bound!r}")
     if not low <= high:
         raise ValueError(f"command: expected low <= high, got {low} and {high}")
-    return Command(_size("command", size), float(low), float(high))
+    return Command(_size("command", size), float(low), float(high), _names(names, size))
+
+
+def _names(names: Sequence[str], size: int | None) -> tuple[str, ...]:
+    if isinstance(names, str) or (names and len(names) != (size or 1)):
+        raise ValueError(f"command: names: expected {size or 1} of them, or none, got {names!r}")
+    return tuple(names)
 
 
 def _size(what: str, size: Any) -> int | None:

@@ -104,6 +104,20 @@ class TaskVectorEnv(FastVectorEnv):
             found[name] = (low, high)
         return found
 
+    @property
+    def command_elements(self) -> dict[str, tuple[str, ...]]:
+        """The names of a command's numbers, by its own: ``("forward", "turning")``.
+
+        Where the task does not say it, ``("speed",)`` or ``("velocity[0]", "velocity[1]")``.
+        """
+        found = {}
+        for name in self.command_ranges:
+            field = self.task._fields[name]
+            assert isinstance(field, Command | Drawn)
+            numbered = [f"{name}[{i}]" for i in range(field.size or 0)] or [name]
+            found[name] = field.names or tuple(numbered)
+        return found
+
     def get_command(self, name: str) -> NDArray[np.float64]:
         """The environments' values of a command, ``(num_envs, size)`` or ``(num_envs,)``.
 

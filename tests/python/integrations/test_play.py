@@ -196,14 +196,15 @@ def test_what_cannot_be_drawn_is_said(
     one_sentence(["play", "Acrobot-v1", "--port", "0"], "no picture can be drawn: ")
 
 
-def test_ctrl_c_ends_it_with_one_line() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_one_line(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "pyfastenv", "play", "CartPole-v1", "--port", "0"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as it:
         assert it.stdout is not None
         assert " shows CartPole-v1, random actions; Ctrl-C ends it" in it.stdout.readline()
-        it.send_signal(signal.SIGINT)
+        it.send_signal(number)
         rest = it.stdout.read()
     assert (it.returncode, rest.strip()) == (0, "ended after 0 steps")
 
