@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <new>
 
 #include "lanes/features.h"
 
@@ -13,11 +11,6 @@ namespace pyfastenv::lanes {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// A box, as geom_aabb has it.
-struct Box {
-  double center[3], half[3];
-};
 
 Box BoxAt(const mjtNum* aabb) {
   Box box{};
@@ -48,8 +41,30 @@ Box FromTo(const double* low, const double* high) {
   return box;
 }
 
-// Around a geom as its sizes, vertices and heights are now, in its frame.
-Box ShapeOf(const mjModel& m, int geom) {
+Box HeightField(const mjModel& m, int id) {
+  const mjtNum* extent = m.hfield_size + ptrdiff_t{4} * id;
+  const float* heights = m.hfield_data + m.hfield_adr[id];
+  const int count = m.hfield_nrow[id] * m.hfield_ncol[id];
+  const double top = *std::max_element(heights, heights + count);
+  const double low[3] = {-extent[0], -extent[1], -extent[3]};
+  const double high[3] = {extent[0], extent[1], extent[2] * std::max(1.0, top)};
+  return FromTo(low, high);
+}
+
+Box Mesh(const mjModel& m, int id) {
+  const float* vertex = m.mesh_vert + ptrdiff_t{3} * m.mesh_vertadr[id];
+  double low[3] = {vertex[0], vertex[1], vertex[2]}, high[3] = {low[0], low[1], low[2]};
+  for (int v = 1; v < m.mesh_vertnum[id]; ++v) {
+    for (int i = 0; i < 3; ++i) {
+      low[i] = std::min<double>(low[i], vertex[3 * v + i]);
+      high[i] = std::max<double>(high[i], vertex[3 * v + i]);
+    }
+  }
+  return FromTo(low, high);
+}
+
+// Around a geom as its sizes are now, in its frame.
+Box ShapeOf(const mjModel& m, int geom, const Box& fixed) {
   const mjtNum* size = m.geom_size + ptrdiff_t{3} * geom;
   switch (m.geom_type[geom]) {
     case mjGEOM_SPHERE:
@@ -61,28 +76,9 @@ Box ShapeOf(const mjModel& m, int geom) {
     case mjGEOM_ELLIPSOID:
     case mjGEOM_BOX:
       return {{}, {size[0], size[1], size[2]}};
-    case mjGEOM_HFIELD: {
-      const int id = m.geom_dataid[geom];
-      const mjtNum* extent = m.hfield_size + ptrdiff_t{4} * id;
-      const float* heights = m.hfield_data + m.hfield_adr[id];
-      const int count = m.hfield_nrow[id] * m.hfield_ncol[id];
-      const double top = *std::max_element(heights, heights + count);
-      const double low[3] = {-extent[0], -extent[1], -extent[3]};
-      const double high[3] = {extent[0], extent[1], extent[2] * std::max(1.0, top)};
-      return FromTo(low, high);
-    }
-    case mjGEOM_MESH: {
-      const int id = m.geom_dataid[geom];
-      const float* vertex = m.mesh_vert + ptrdiff_t{3} * m.mesh_vertadr[id];
-      double low[3] = {vertex[0], vertex[1], vertex[2]}, high[3] = {low[0], low[1], low[2]};
-      for (int v = 1; v < m.mesh_vertnum[id]; ++v) {
-        for (int i = 0; i < 3; ++i) {
-          low[i] = std::min<double>(low[i], vertex[3 * v + i]);
-          high[i] = std::max<double>(high[i], vertex[3 * v + i]);
-        }
-      }
-      return FromTo(low, high);
-    }
+    case mjGEOM_HFIELD:
+    case mjGEOM_MESH:
+      return fixed;
     default:  // a plane
       return BoxAt(m.geom_aabb + ptrdiff_t{6} * geom);
   }
@@ -102,14 +98,39 @@ double RadiusOf(const mjModel& m, int geom, const Box& box) {
   return std::sqrt(squared);
 }
 
+// A frame in its body's: mj_kinematics'.
+struct Frame {
+  Frame(const mjModel& m, int body, int same, const mjtNum* own_pos, const mjtNum* own_quat) {
+    constexpr mjtNum kNone[4] = {1, 0, 0, 0};
+    const bool turned = same == mjSAMEFRAME_NONE;
+    const bool inertia = same == mjSAMEFRAME_INERTIA,
+               turns = inertia || same == mjSAMEFRAME_INERTIAROT;
+    const mjtNum* quat = turned ? own_quat : turns ? m.body_iquat + ptrdiff_t{4} * body : kNone;
+    mju_zero3(pos);
+    if (inertia) mju_copy3(pos, m.body_ipos + ptrdiff_t{3} * body);
+    if (same != mjSAMEFRAME_BODY && !inertia) mju_copy3(pos, own_pos);
+    mju_quat2Mat(mat, quat);
+  }
+
+  mjtNum pos[3], mat[9];
+};
+
+Frame OfGeom(const mjModel& m, int geom) {
+  return {m, m.geom_bodyid[geom], m.geom_sameframe[geom], m.geom_pos + ptrdiff_t{3} * geom,
+          m.geom_quat + ptrdiff_t{4} * geom};
+}
+
+Frame OfInertia(const mjModel& m, int body) {
+  return {m, body, m.body_sameframe[body], m.body_ipos + ptrdiff_t{3} * body,
+          m.body_iquat + ptrdiff_t{4} * body};
+}
+
 // A geom's box in the frame of its body's inertia, in which the tree stands.
-Box InFrameOfInertia(const mjModel& m, const mjData& d, int geom, const Box& box) {
-  const int body = m.geom_bodyid[geom];
-  const mjtNum *from = d.geom_xmat + ptrdiff_t{9} * geom, *to = d.ximat + ptrdiff_t{9} * body;
+Box InFrameOfInertia(const Frame& from, const Frame& to, const Box& box) {
   mjtNum turn[9], offset[3], center[3];
-  mju_mulMatTMat(turn, to, from, 3, 3, 3);
-  mju_sub3(offset, d.geom_xpos + ptrdiff_t{3} * geom, d.xipos + ptrdiff_t{3} * body);
-  mju_mulMatTVec3(center, to, offset);
+  mju_mulMatTMat(turn, to.mat, from.mat, 3, 3, 3);
+  mju_sub3(offset, from.pos, to.pos);
+  mju_mulMatTVec3(center, to.mat, offset);
   Box r{};
   for (int i = 0; i < 3; ++i) {
     r.center[i] = center[i];
@@ -119,12 +140,6 @@ Box InFrameOfInertia(const mjModel& m, const mjData& d, int geom, const Box& box
     }
   }
   return r;
-}
-
-bool IsUnit(const mjtNum* quat) {
-  const double squared =
-      quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3];
-  return std::abs(squared - 1) < 1e-9;
 }
 
 // Whether MuJoCo tries a body against all others: the world, and fixed bodies that have planes.
@@ -178,21 +193,32 @@ bool UnderestimatesDistance(const mjModel& m, const GeomPair& pair) {
   return boxes || (!HasOwnCollision(m, pair) && IsOff(m, mjDSBL_NATIVECCD));
 }
 
-struct DeleteData {
-  void operator()(mjData* data) const { mj_deleteData(data); }
-};
-
 }  // namespace
 
-BoundingVolumes::BoundingVolumes(const mjModel& m) : excess_(static_cast<size_t>(m.ngeom)) {
-  const std::unique_ptr<mjData, DeleteData> d(mj_makeData(&m));
-  if (d == nullptr) throw std::bad_alloc();
-  mj_kinematics(&m, d.get());
+bool IsUnit(const mjtNum* quat) {
+  const double squared =
+      quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3];
+  return std::abs(squared - 1) < 1e-9;
+}
+
+std::vector<Box> FixedShapes(const mjModel& m) {
+  std::vector<Box> shapes(static_cast<size_t>(m.ngeom));
+  for (int g = 0; g < m.ngeom; ++g) {
+    Box& shape = shapes[static_cast<size_t>(g)];
+    if (m.geom_type[g] == mjGEOM_HFIELD) shape = HeightField(m, m.geom_dataid[g]);
+    if (m.geom_type[g] == mjGEOM_MESH) shape = Mesh(m, m.geom_dataid[g]);
+  }
+  return shapes;
+}
+
+BoundingVolumes::BoundingVolumes(const mjModel& m, const std::vector<Box>& fixed)
+    : excess_(static_cast<size_t>(m.ngeom)) {
+  std::vector<Box> shapes;
   for (int g = 0; g < m.ngeom; ++g) {
     auto& excess = excess_[static_cast<size_t>(g)];
-    const Box shape = ShapeOf(m, g);
-    excess.own = SticksOut(shape, BoxAt(m.geom_aabb + ptrdiff_t{6} * g));
-    const double beyond_sphere = RadiusOf(m, g, shape) - m.geom_rbound[g];
+    shapes.push_back(ShapeOf(m, g, fixed[static_cast<size_t>(g)]));
+    excess.own = SticksOut(shapes.back(), BoxAt(m.geom_aabb + ptrdiff_t{6} * g));
+    const double beyond_sphere = RadiusOf(m, g, shapes.back()) - m.geom_rbound[g];
     excess.swept = std::max(excess.own, beyond_sphere);
     const int body = m.geom_bodyid[g];
     if (!IsUnit(m.geom_quat + ptrdiff_t{4} * g) || !IsUnit(m.body_iquat + ptrdiff_t{4} * body)) {
@@ -200,12 +226,12 @@ BoundingVolumes::BoundingVolumes(const mjModel& m) : excess_(static_cast<size_t>
     }
   }
   for (int b = 0; b < m.nbody; ++b) {
-    if (m.body_bvhadr[b] >= 0) DescendTree(m, *d, b);
+    if (m.body_bvhadr[b] >= 0) DescendTree(m, shapes, b);
   }
 }
 
 // Sets how far a body's geoms stick out of the nodes above them.
-void BoundingVolumes::DescendTree(const mjModel& m, const mjData& d, int body) {
+void BoundingVolumes::DescendTree(const mjModel& m, const std::vector<Box>& shapes, int body) {
   const int first = m.body_bvhadr[body], count = m.body_bvhnum[body];
   std::vector<int> parent(static_cast<size_t>(count), -1);
   for (int node = 0; node < count; ++node) {
@@ -214,11 +240,13 @@ void BoundingVolumes::DescendTree(const mjModel& m, const mjData& d, int body) {
       if (child >= 0) parent[static_cast<size_t>(child)] = node;
     }
   }
+  const Frame inertia = OfInertia(m, body);
   for (int leaf = 0; leaf < count; ++leaf) {
     const int geom = m.bvh_nodeid[first + leaf];
     if (geom < 0) continue;
-    const Box shape = InFrameOfInertia(m, d, geom, ShapeOf(m, geom));
-    const Box box = InFrameOfInertia(m, d, geom, BoxAt(m.geom_aabb + ptrdiff_t{6} * geom));
+    const Frame own = OfGeom(m, geom);
+    const Box shape = InFrameOfInertia(own, inertia, shapes[static_cast<size_t>(geom)]);
+    const Box box = InFrameOfInertia(own, inertia, BoxAt(m.geom_aabb + ptrdiff_t{6} * geom));
     auto& excess = excess_[static_cast<size_t>(geom)];
     for (int node = leaf; node >= 0; node = parent[static_cast<size_t>(node)]) {
       const Box above = BoxAt(m.bvh_aabb + ptrdiff_t{6} * (first + node));

@@ -16,10 +16,22 @@
 
 namespace pyfastenv::lanes {
 
+/// A box, as geom_aabb has it.
+struct Box {
+  double center[3], half[3];
+};
+
+/// Boxes (ngeom) around geoms whose shapes are no numbers of an environment's own: meshes and
+/// height fields.
+std::vector<Box> FixedShapes(const mjModel& m);
+
+/// Whether a frame that is turned by it neither shrinks nor grows.
+bool IsUnit(const mjtNum* quat);
+
 class BoundingVolumes {
  public:
-  /// Reads the model as it stands. Throws std::bad_alloc.
-  explicit BoundingVolumes(const mjModel& m);
+  /// Reads the model as it stands; `fixed` are its FixedShapes.
+  BoundingVolumes(const mjModel& m, const std::vector<Box>& fixed);
 
   /// `reach`: margin and gap of the pair, within which collision functions report points.
   Sight Of(const mjModel& m, const GeomPair& pair, double reach) const;
@@ -35,7 +47,7 @@ class BoundingVolumes {
     double nodes = 0;  // of the nodes above it in its body's tree
   };
 
-  void DescendTree(const mjModel& m, const mjData& d, int body);
+  void DescendTree(const mjModel& m, const std::vector<Box>& shapes, int body);
 
   std::vector<Excess> excess_;  // (ngeom)
 };

@@ -15,7 +15,7 @@ mjContact MakeContact(const ContactView& view, const Plan& plan, const mjModel& 
   contact.dist = view.dist;
   std::copy_n(view.pos, 3, contact.pos);
   std::copy_n(view.frame, 9, contact.frame);
-  contact.includemargin = source.margin;
+  contact.includemargin = SourceOfContact(m, {pair.geom1, pair.geom2, source.explicit_pair}).margin;
   CombineFriction(source, m.geom_friction, contact.friction);
   CombineSolver(source, m.geom_solref, m.geom_solimp, contact.solref, contact.solimp);
   contact.dim = source.condim;

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
+
+#include "lanes/number_access.h"
 
 namespace pyfastenv::lanes {
 
@@ -20,6 +23,31 @@ constexpr uint64_t kSolver = Bit(Number::jnt_solref) | Bit(Number::jnt_solimp) |
                              Bit(Number::geom_solref) | Bit(Number::geom_solimp);
 constexpr uint64_t kFluidSources = Bit(Number::body_mass) | Bit(Number::body_inertia) |
                                    Bit(Number::opt_density) | Bit(Number::opt_viscosity);
+
+// What the limits of pairs are made of.
+constexpr Number kGeometry[] = {
+    Number::geom_size, Number::geom_margin, Number::geom_rbound, Number::geom_aabb,
+    Number::bvh_aabb,  Number::body_margin, Number::geom_pos,    Number::geom_quat,
+    Number::body_ipos, Number::body_iquat,
+};
+constexpr uint64_t kGeometrySources = [] {
+  uint64_t bits = 0;
+  for (const Number number : kGeometry) bits |= Bit(number);
+  return bits;
+}();
+
+// Of a geom's shape, and how many numbers there are of each.
+constexpr struct {
+  Number number;
+  int count;
+} kShape[] = {{Number::geom_size, 3},
+              {Number::geom_margin, 1},
+              {Number::geom_rbound, 1},
+              {Number::geom_aabb, 6},
+              {Number::geom_quat, 4}};
+constexpr uint64_t kVolumes = Bit(Number::geom_rbound) | Bit(Number::geom_aabb);
+constexpr uint64_t kWholeShape =
+    Bit(Number::geom_size) | Bit(Number::geom_margin) | Bit(Number::geom_quat) | kVolumes;
 
 // MuJoCo's, with the C library's pow only where it asks it too.
 double Power(double x, double power) {
@@ -46,21 +74,27 @@ uint64_t WithDerived(uint64_t varied) {
           {Number::pair_inverse_weight, Number::equality_inverse_weight});
   follows(Bit(Number::dof_invweight0), {Number::equality_inverse_weight});
   follows(kSolver, {Number::softness});
+  follows(kGeometrySources, {Number::pair_limits});
   return varied;
 }
 
 Derivation::Derivation(const mjModel& m)
     : gravity_((m.opt.disableflags & mjDSBL_GRAVITY) == 0),
       reference_safety_((m.opt.disableflags & mjDSBL_REFSAFE) == 0),
-      timestep_(m.opt.timestep) {}
+      timestep_(m.opt.timestep),
+      kept_(static_cast<size_t>(m.ngeom)) {}
 
-void Derivation::AddPair(const ContactSource& source, int geom1, int geom2) {
-  pairs_.push_back(source);
-  for (const int geom : {geom1, geom2}) {
-    const bool known =
-        std::find(touching_geoms_.begin(), touching_geoms_.end(), geom) != touching_geoms_.end();
-    if (!known) touching_geoms_.push_back(geom);
-  }
+void Derivation::KeepShape(int geom) { kept_[static_cast<size_t>(geom)] |= kWholeShape; }
+
+void Derivation::KeepVolumes(int geom) { kept_[static_cast<size_t>(geom)] |= kVolumes; }
+
+bool Derivation::IsKept(Number field, ptrdiff_t geom) const {
+  return (kept_[static_cast<size_t>(geom)] & Bit(field)) != 0;
+}
+
+void Derivation::SetVolumes(std::shared_ptr<const mjModel> model) {
+  volumes_ = std::move(model);
+  fixed_shapes_ = FixedShapes(*volumes_);
 }
 
 // ---- softness -----------------------------------------------------------------------------------
@@ -238,6 +272,7 @@ void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) c
     const bool pyramid = pairs_[k].condim > 1 && !t.elliptic;
     weight[k] = pyramid ? translation + sliding * sliding * translation : translation;
   }
+  if (double* limits = place(Number::pair_limits)) LimitPairs(t, n, limits);
   if (double* weight_of_equality = place(Number::equality_inverse_weight)) {
     for (int e = 0; e < t.num_equalities; ++e, weight_of_equality += 2) {
       EqualityWeight(t, n, t.equality[e], weight_of_equality);
@@ -252,19 +287,64 @@ void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) c
   }
 }
 
-bool Derivation::MustBeTheModels(Number field, int index) const {
-  if (field != Number::geom_pos && field != Number::geom_quat) return false;
-  const int geom = index / (field == Number::geom_pos ? 3 : 4);
-  return std::find(touching_geoms_.begin(), touching_geoms_.end(), geom) != touching_geoms_.end();
+void Derivation::LimitPairs(const Tables& t, const Numbers& n, double* limits) const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::optional<mjModel> own;
+  std::optional<BoundingVolumes> volumes;
+  if (volumes_ != nullptr) {
+    own = *volumes_;
+    for (const Number number : kGeometry) Set(*own, number, Get(n, number));
+    volumes.emplace(*own, fixed_shapes_);
+  }
+  for (int k = 0; k < t.num_pairs; ++k) {
+    const Pair& pair = t.pair[k];
+    const ContactSource& source = pairs_[static_cast<size_t>(k)];
+    const auto set = [&](PairLimit which, double x) {
+      limits[static_cast<int>(which) * t.num_pairs + k] = x;
+    };
+    const double margin = source.explicit_pair >= 0
+                              ? source.margin
+                              : n.geom_margin[pair.geom1] + n.geom_margin[pair.geom2];
+    const double reach = margin + source.gap;
+    const double radius1 = n.geom_rbound[pair.geom1], radius2 = n.geom_rbound[pair.geom2];
+    const bool bounded = radius2 > 0 && (pair.plane || radius1 > 0);
+    set(PairLimit::kMargin, margin);
+    set(PairLimit::kReach, reach);
+    set(PairLimit::kBound, !bounded     ? kInfinity
+                           : pair.plane ? reach + radius2
+                                        : radius1 + radius2 + reach);
+    const GeomPair geoms{pair.geom1, pair.geom2, source.explicit_pair};
+    const Sight sight =
+        pair.all_seen ? Sight{kInfinity, 0, 0, false} : volumes->Of(*own, geoms, reach);
+    set(PairLimit::kSeen, sight.distance);
+    set(PairLimit::kOverlap, sight.overlap);
+  }
 }
 
-bool Derivation::TouchingGeomsStay(const Tables& t, const Numbers& n) const {
-  const auto same = [](const double* a, const double* b, size_t size) {
-    return std::memcmp(a, b, size * sizeof(double)) == 0;
-  };
-  return std::all_of(touching_geoms_.begin(), touching_geoms_.end(), [&](ptrdiff_t g) {
-    return same(n.geom_pos + 3 * g, t.numbers.geom_pos + 3 * g, 3) &&
-           same(n.geom_quat + 4 * g, t.numbers.geom_quat + 4 * g, 4);
+bool Derivation::MustBeTheModels(Number field, int index) const {
+  for (const auto& [number, count] : kShape) {
+    if (number == field) return IsKept(field, index / count);
+  }
+  return false;
+}
+
+// And capsules are no spheres, which MuJoCo's functions collide.
+bool Derivation::ShapesAreKept(const Tables& t, const Numbers& n) const {
+  for (const auto& [number, count] : kShape) {
+    if (!t.Varies(number)) continue;
+    const double *own = Get(n, number), *of_model = Get(t.numbers, number);
+    for (ptrdiff_t g = 0; g < t.ngeom; ++g) {
+      const bool same = std::equal(own + count * g, own + count * (g + 1), of_model + count * g);
+      if (!same && IsKept(number, g)) return false;
+    }
+  }
+  if (!t.Varies(Number::geom_size)) return true;
+  const auto is_segment = [&](ptrdiff_t geom) { return n.geom_size[3 * geom + 1] > 1e-6; };
+  return std::all_of(t.pair, t.pair + t.num_pairs, [&](const Pair& pair) {
+    const bool first = pair.kind == PairKind::kCapsuleCapsule;
+    const bool second =
+        first || pair.kind == PairKind::kPlaneCapsule || pair.kind == PairKind::kSphereCapsule;
+    return (!first || is_segment(pair.geom1)) && (!second || is_segment(pair.geom2));
   });
 }
 
@@ -319,8 +399,7 @@ std::string Derivation::UnusualNumber(const Tables& t, const Numbers& n, bool al
 
 bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
   if (!UnusualNumber(t, n, /*all=*/false).empty()) return false;
-  const bool places = t.Varies(Number::geom_pos) || t.Varies(Number::geom_quat);
-  if (places && !TouchingGeomsStay(t, n)) return false;
+  if (!ShapesAreKept(t, n)) return false;
   for (int b = 0; b < t.nbody; ++b) {
     if ((n.body_subtreemass[b] < mjMINVAL) != t.body[b].massless) return false;
     if (InFluid(n, b) != t.body[b].in_fluid) return false;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "lanes/bounding_volumes.h"
 #include "lanes/contact_source.h"
 #include "lanes/numbers.h"
 #include "lanes/tables.h"
@@ -21,7 +24,15 @@ class Derivation {
   explicit Derivation(const mjModel& m);
 
   /// A pair of geoms, in Tables' order.
-  void AddPair(const ContactSource& source, int geom1, int geom2);
+  void AddPair(const ContactSource& source) { pairs_.push_back(source); }
+  /// A geom whose sizes, volumes, margin and quaternion (which may be no unit's) must be the
+  /// model's in every environment: MuJoCo's
+  /// functions, which see the model, collide it or wrap tendons about it.
+  void KeepShape(int geom);
+  /// A plane, whose volumes must be the model's: those that the compiler makes have no end.
+  void KeepVolumes(int geom);
+  /// The model whose broad and middle phases may not see pairs; without it they see all.
+  void SetVolumes(std::shared_ptr<const mjModel> model);
   const ContactSource& contact(int pair) const { return pairs_[static_cast<size_t>(pair)]; }
   /// The indices of the softness of a contact, of a joint's limit and of a dof's dry friction. One
   /// stands for many that are equal in every environment. `t` has the model's numbers.
@@ -41,8 +52,8 @@ class Derivation {
   /// Which numbers no program can take (they leave out products with zero and what clamps to
   /// inverted ranges); empty if all are fine. Of fields that vary alone unless `all`.
   static std::string UnusualNumber(const Tables& t, const Numbers& n, bool all);
-  /// Whether environments' own numbers of a field, at this index, must be the model's: where geoms
-  /// are that may touch something, since MuJoCo's bounding volumes stay where they are.
+  /// Whether environments' own numbers of a field, at this index, must be the model's (KeepShape,
+  /// KeepVolumes).
   bool MustBeTheModels(Number field, int index) const;
 
  private:
@@ -57,7 +68,9 @@ class Derivation {
     Softness of_model;
   };
 
-  bool TouchingGeomsStay(const Tables& t, const Numbers& n) const;
+  bool IsKept(Number field, ptrdiff_t geom) const;
+  bool ShapesAreKept(const Tables& t, const Numbers& n) const;
+  void LimitPairs(const Tables& t, const Numbers& n, double* limits) const;
   int IndexOf(const Tables& t, SoftnessSource source);
   static Solver SolverOf(const Numbers& n, const SoftnessSource& source);
   Softness MakeSoftness(const Solver& solver) const;
@@ -67,7 +80,9 @@ class Derivation {
   bool gravity_ = true, reference_safety_ = true;
   double timestep_ = 0;
   std::vector<ContactSource> pairs_;
-  std::vector<int> touching_geoms_;  // each once
+  std::vector<uint64_t> kept_;  // (ngeom) bits of Number that must be the model's
+  std::shared_ptr<const mjModel> volumes_;
+  std::vector<Box> fixed_shapes_;
   std::vector<SoftnessSource> softness_;
 };
 

@@ -266,26 +266,17 @@ std::string Contacts(const mjModel& m) {
   return {};
 }
 
-// Whether some contact is searched for in trees of bounding volumes, which are placed by the frame
-// of a body's inertia. Explicit pairs are not, nor the geoms of two bodies that have one each.
-bool BoundsFollowInertia(const mjModel& m) {
-  if (IsOff(m, mjDSBL_MIDPHASE)) return false;
-  const auto pairs = CandidatePairs(m);
-  return std::any_of(pairs.begin(), pairs.end(), [&](const GeomPair& pair) {
-    const int body1 = m.geom_bodyid[pair.geom1], body2 = m.geom_bodyid[pair.geom2];
-    return pair.explicit_pair < 0 && (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1);
-  });
-}
-
 bool TurnsWithInertia(int same) {
   return same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
 }
 
-bool TouchingGeomsTurnWithInertia(const mjModel& m) {
+// MuJoCo's functions, of quaternions that are no unit's, see scaled geoms.
+bool GeomsOfMujocosTurnWithInertia(const mjModel& m) {
   const auto turns = [&](int geom) { return TurnsWithInertia(m.geom_sameframe[geom]); };
   const auto pairs = CandidatePairs(m);
-  return std::any_of(pairs.begin(), pairs.end(),
-                     [&](const GeomPair& pair) { return turns(pair.geom1) || turns(pair.geom2); });
+  return std::any_of(pairs.begin(), pairs.end(), [&](const GeomPair& pair) {
+    return !HasOwnCollision(m, pair) && (turns(pair.geom1) || turns(pair.geom2));
+  });
 }
 
 bool WeldsSitesThatTurnWithInertia(const mjModel& m) {
@@ -362,13 +353,8 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
     if ((field == "site_quat" || field == "body_iquat") && WeldsSitesThatTurnWithInertia(m)) {
       return At(what.c_str(), "welded sites turn with it");
     }
-    if (field != "body_ipos" && field != "body_iquat") continue;
-    if (BoundsFollowInertia(m)) {
-      return At(what.c_str(), "bounding volumes of bodies with several geoms move with it");
-    }
-    // a quaternion that is no unit's scales them beyond MuJoCo's bounds
-    if (field == "body_iquat" && TouchingGeomsTurnWithInertia(m)) {
-      return At(what.c_str(), "geoms that may touch turn with it");
+    if (field == "body_iquat" && GeomsOfMujocosTurnWithInertia(m)) {
+      return At(what.c_str(), "geoms that MuJoCo's functions collide turn with it");
     }
   }
   return {};

@@ -32,6 +32,7 @@ namespace pyfastenv::lanes {
   X(dof_damping, t.nv, dof_damping)                            \
   X(dof_invweight0, t.nv, dof_invweight0)                      \
   X(dof_M0, t.nv, dof_M0)                                      \
+  X(geom_size, 3 * t.ngeom, geom_size)                         \
   X(geom_pos, 3 * t.ngeom, geom_pos)                           \
   X(geom_quat, 4 * t.ngeom, geom_quat)                         \
   X(site_pos, 3 * t.nsite, site_pos)                           \
@@ -58,6 +59,11 @@ namespace pyfastenv::lanes {
   X(jnt_solimp, kImpedances* t.njnt, jnt_solimp)    \
   X(dof_solref, kReferences* t.nv, dof_solref)      \
   X(dof_solimp, kImpedances* t.nv, dof_solimp)      \
+  X(body_margin, t.nbody, body_margin)              \
+  X(bvh_aabb, 6 * t.num_volumes, bvh_aabb)          \
+  X(geom_aabb, 6 * t.ngeom, geom_aabb)              \
+  X(geom_rbound, t.ngeom, geom_rbound)              \
+  X(geom_margin, t.ngeom, geom_margin)              \
   X(geom_friction, 3 * t.ngeom, geom_friction)      \
   X(geom_solref, kReferences* t.ngeom, geom_solref) \
   X(geom_solimp, kImpedances* t.ngeom, geom_solimp) \
@@ -80,9 +86,22 @@ namespace pyfastenv::lanes {
   X(quadratic_torque, 3 * t.nbody)                                                            \
   X(quadratic_force, 3 * t.nbody)                                                             \
   X(pair_friction, kFrictions* t.num_pairs)                                                   \
+  X(pair_limits, kPairLimits* t.num_pairs)                                                    \
   X(equality_inverse_weight, 2 * t.num_equalities) /* of moving, of turning */                \
   X(pair_inverse_weight, t.num_pairs) /* diagonal of A, approximately, of a contact's rows */ \
   X(softness, Softness::kNumbers* t.num_softness)
+
+/// Distances of a pair of geoms at which something begins; of all pairs the first, then the second
+/// …
+enum class PairLimit : int {
+  kMargin,   // rows of constraints
+  kReach,    // points of collision functions: margin and gap
+  kBound,    // bounding spheres' meeting: of centers, or of a plane and a center; may be infinite
+  kSeen,     // Sight::distance
+  kOverlap,  // Sight::overlap
+  kCount
+};
+constexpr int kPairLimits = static_cast<int>(PairLimit::kCount);
 
 // mjModel's widths
 constexpr int kGear = 6, kGainParameters = 10, kBiasParameters = 10;

@@ -107,7 +107,7 @@ int MostContacts(PairKind kind) {
 }
 
 bool Same(const Surface& a, const Surface& b) {
-  return a.condim == b.condim && a.margin == b.margin && a.softness == b.softness;
+  return a.condim == b.condim && a.softness == b.softness;
 }
 
 // The index of a value in a table, at whose end it is put if it is not there.
@@ -186,6 +186,10 @@ void Plan::SetSizes(const mjModel& m) {
   t.njnt = static_cast<int>(m.njnt);
   t.ngeom = static_cast<int>(m.ngeom);
   t.nsite = static_cast<int>(m.nsite);
+  for (int b = 0; b < m.nbody; ++b) {
+    if (m.body_bvhnum[b] > 0)
+      t.num_volumes = std::max(t.num_volumes, m.body_bvhadr[b] + m.body_bvhnum[b]);
+  }
   t.nC = static_cast<int>(m.nC);
   t.nD = static_cast<int>(m.nD);
   if (TendonsMatter(m)) {
@@ -469,6 +473,7 @@ void Plan::AddTendonPieces(const mjModel& m, int i) {
       piece.shape = m.wrap_type[k];
       piece.radius = m.geom_size[3 * piece.geom.index];
       piece.side = SideSite(m, k);
+      derivation_.KeepShape(piece.geom.index);
     }
     piece.site2 = point(m.wrap_objid[k + 1], m.site_bodyid);
     tendon_pieces_.push_back(piece);
@@ -479,13 +484,12 @@ void Plan::AddTendonPieces(const mjModel& m, int i) {
 void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   const std::vector<GeomPair> pairs = CandidatePairs(m);
   if (pairs.empty()) return;
-  const BoundingVolumes volumes(m);
+  const BoundingVolumes volumes(m, FixedShapes(m));
   bool asks_mujoco = false;
   for (const GeomPair& geoms : pairs) {
     AddContactPair(m, geoms, volumes);
     const Pair& pair = pairs_.back();
-    const bool all_seen = pair.sight.distance == std::numeric_limits<double>::infinity();
-    asks_mujoco = asks_mujoco || pair.kind == PairKind::kOther || !all_seen;
+    asks_mujoco = asks_mujoco || pair.kind == PairKind::kOther || !pair.all_seen;
   }
   tables_.pair = pairs_.data();
   tables_.num_pairs = static_cast<int>(pairs_.size());
@@ -494,6 +498,7 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   collision_model_ = {mj_copyModel(nullptr, &whole),
                       [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
   if (collision_model_ == nullptr) throw std::bad_alloc();
+  derivation_.SetVolumes(collision_model_);
 }
 
 void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes) {
@@ -505,30 +510,26 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const Boundin
   pair.geom2 = geom2;
   pair.body1 = m.geom_bodyid[geom1];
   pair.body2 = m.geom_bodyid[geom2];
-  pair.radius1 = m.geom_size[3 * geom1];
-  pair.half_length1 = m.geom_size[3 * geom1 + 1];
-  pair.radius2 = m.geom_size[3 * geom2];
-  pair.half_length2 = m.geom_size[3 * geom2 + 1];
-  std::copy_n(m.geom_size + ptrdiff_t{3} * geom2, 3, pair.half_sizes2);
-  pair.margin = contact.margin;
-  pair.reach = contact.margin + contact.gap;
   pair.plane = m.geom_type[geom1] == mjGEOM_PLANE;
-  pair.sight = volumes.Of(m, geoms, pair.reach);
+  pair.reach = contact.margin + contact.gap;
+  const Sight sight = volumes.Of(m, geoms, pair.reach);
+  pair.all_seen = sight.distance == std::numeric_limits<double>::infinity();
+  pair.rounding = sight.rounding;
+  pair.swept = sight.swept;
   pair.apart = volumes.ApartFrom(m, geoms, pair.reach);
-  const double rbound1 = m.geom_rbound[geom1], rbound2 = m.geom_rbound[geom2];
-  const bool bounded = rbound2 > 0 && (pair.plane || rbound1 > 0);
-  pair.bound = !bounded     ? std::numeric_limits<double>::infinity()
-               : pair.plane ? pair.reach + rbound2
-                            : rbound1 + rbound2 + pair.reach;
-  pair.bound_squared = pair.bound * pair.bound;
   pair.trees = TreeOf(m, pair.body1) | TreeOf(m, pair.body2);
   const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);
   pair.dofs1 = dofs1 & ~dofs2;
   pair.dofs2 = dofs2 & ~dofs1;
   const int softness = derivation_.AddSoftness(tables_, contact);
-  pair.surface = IndexOf(surfaces_, {contact.condim, pair.margin, softness});
+  pair.surface = IndexOf(surfaces_, {contact.condim, softness});
   pairs_.push_back(pair);
-  derivation_.AddPair(contact, geom1, geom2);
+  derivation_.AddPair(contact);
+  if (pair.plane) derivation_.KeepVolumes(geom1);
+  if (pair.kind == PairKind::kOther) {
+    derivation_.KeepShape(geom1);
+    derivation_.KeepShape(geom2);
+  }
 }
 
 void Plan::SetConstrainedTrees(const mjModel& m) {

@@ -27,12 +27,15 @@ struct DeleteData {
 // Pairs of geoms for which lanes ask MuJoCo, whose collision functions are what takes longest in
 // models of meshes.
 int64_t CountNarrowPhases(const mjData& d, const Tables& tables) {
+  const double* bounds =
+      tables.numbers.pair_limits + static_cast<int>(PairLimit::kBound) * tables.num_pairs;
   return std::count_if(tables.pair, tables.pair + tables.num_pairs, [&](const Pair& pair) {
     if (pair.kind != PairKind::kOther) return false;
     if (pair.plane) return true;
     mjtNum apart[3];
     mju_sub3(apart, d.geom_xpos + 3 * pair.geom1, d.geom_xpos + 3 * pair.geom2);
-    return mju_dot3(apart, apart) <= pair.bound_squared;
+    const double bound = bounds[&pair - tables.pair];
+    return mju_dot3(apart, apart) <= bound * bound;
   });
 }
 

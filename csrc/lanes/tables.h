@@ -225,7 +225,6 @@ struct NarrowPhaseCall {
 /// The numbers that contacts of many pairs have in common.
 struct Surface {
   int condim;  // 1, 3, 4 or 6
-  double margin;
   int softness;
 };
 
@@ -252,15 +251,12 @@ struct Pair {
   int geom1, geom2;
   int body1, body2;
   int surface;
-  double radius1, half_length1;
-  double radius2, half_length2;
-  double half_sizes2[3];  // of a box
-  double margin;
-  double reach;  // margin and gap: what collision functions take for the margin
-  bool plane;    // the first geom is one
-  Sight sight;
-  // of the distance of centres, or of plane and centre; infinite where MuJoCo does not ask
-  double bound, bound_squared;
+  bool plane;       // the first geom is one
+  bool all_seen;    // by MuJoCo's broad and middle phases, however they stand
+  double rounding;  // of Sight
+  bool swept;
+  // where MuJoCo's functions collide the geoms, which are the model's in every environment
+  double reach;           // margin and gap: what those functions take for the margin
   double apart;           // of geoms' boxes along a face's normal: beyond it nothing touches
   uint64_t trees;         // bits of those that the geoms belong to
   uint64_t dofs1, dofs2;  // that move body 1 and not body 2, and the reverse
@@ -334,6 +330,7 @@ struct RowLayout {
 struct Tables {
   // sizes under MuJoCo's names
   int nq, nv, na, nu, nout, nbody, nmocap, njnt, ngeom, nsite, nC, nD;
+  int num_volumes;            // of bvh_aabb: bodies'
   int ntendon, nJten, nwrap;  // 0 if spatial tendons are there that do nothing
   int nJmom;
   int num_friction_losses, num_limits, num_force_limits, num_pairs;

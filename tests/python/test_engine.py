@@ -303,9 +303,9 @@ def test_fields_that_lanes_do_not_do() -> None:
     for e in (envs, mujoco):
         e.reset(seed=1)
         e.step(np.zeros(e.action_space.shape, np.float32))
-        randomise(e, ["body_mass", "geom_size"])
+        randomise(e, ["body_mass", "geom_gap"])
     assert envs.stats()["engine"] == "mujoco"
-    assert envs.stats()["engine_reason"] == "lanes do not do per-environment geom_size"
+    assert envs.stats()["engine_reason"] == "lanes do not do per-environment geom_gap"
     assert bits(list(steps_of(envs, 10, seed=None))) == bits(list(steps_of(mujoco, 10, seed=None)))
     assert envs.stats()["lane_steps"] == NUM_ENVS
 
@@ -314,8 +314,8 @@ def test_lanes_refuse_model_fields_that_they_do_not_do() -> None:
     envs = pyfastenv.make_vec("HalfCheetah-v5", 2, engine="lanes")
     envs.reset(seed=1)
     state_bytes = envs.state_bytes
-    with pytest.raises(ValueError, match="engine='lanes': lanes do not do per-environment geom_s"):
-        envs.set_model_field("geom_size", envs.get_model_field("geom_size"))
+    with pytest.raises(ValueError, match="engine='lanes': lanes do not do per-environment geom_g"):
+        envs.set_model_field("geom_gap", envs.get_model_field("geom_gap"))
     assert envs.state_bytes == state_bytes
     envs.step(np.zeros((2, 6), np.float32))
     assert envs.stats()["lane_steps"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,65 @@ def test_models_compiled_apart(name: str) -> None:
     assert lane_steps(models, x, u)[0] > 0
 
 
+# shapes that lanes collide themselves, alone and several on a body
+SHAPES = """<mujoco><option timestep=".004"/>
+<worldbody><geom name="floor" type="plane" size="5 5 .1"/>
+  <body pos="0 0 .3"><freejoint/>
+    <geom type="capsule" fromto="-.1 0 0 .1 0 0" size=".05"/>
+    <geom type="sphere" size=".04" pos="0 .12 0"/> <geom type="sphere" size=".04" pos="0 -.12 0"/>
+    <body pos=".15 0 0"><joint name="hip" axis="0 1 0" damping=".1"/>
+      <geom name="foot" type="capsule" fromto="0 0 0 0 0 -.2" size=".03"/>
+      <site name="sole" pos="0 0 -.2" size=".05"/></body></body>
+  <body pos=".5 0 .2"><freejoint/><geom type="box" size=".1 .08 .06"/></body>
+  <body pos="-.5 0 .2"><freejoint/><geom type="cylinder" size=".07 .05"/></body>
+</worldbody>
+<actuator><motor joint="hip"/></actuator>
+<sensor><touch site="sole"/></sensor></mujoco>"""
+ROUND = re.sub(r'  <body pos="-?.5 0 .2">.*</body>\n', "", SHAPES)
+
+
+def resize(model: Any, rng: np.random.Generator) -> None:
+    model.geom_size[1:] *= rng.uniform(0.9, 1.1, (model.ngeom - 1, 1))
+    model.geom_margin[:] = rng.uniform(0, 0.02, model.ngeom)
+
+
+def compiled(text: str, count: int) -> list[Any]:
+    """A model compiled with other sizes, volumes, masses and centres of mass for each."""
+    models = []
+    for i in range(count):
+        spec, rng = mujoco.MjSpec.from_string(text), np.random.default_rng(i)
+        for geom in spec.geoms[1:]:
+            geom.size = geom.size * rng.uniform(0.9, 1.1)
+            geom.margin = rng.uniform(0, 0.01)
+        models.append(spec.compile())
+    return models
+
+
+def test_sizes_of_their_own() -> None:
+    """Written in place, so that MuJoCo's bounding volumes do not enclose them."""
+    models = varied(from_text(ROUND), N, resize)
+    x, u = states(models[0], N), controls(models[0], N, STEPS)
+    assert_same_rollouts(models, x, u)
+    assert lane_steps(models, x, u)[0] == N * STEPS
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_models_compiled_with_sizes_of_their_own(threads: int) -> None:
+    models = compiled(ROUND, N)
+    assert np.ptp([m.geom_rbound[1] for m in models]) > 0
+    x, u = states(models[0], N), controls(models[0], N, STEPS)
+    assert_same_rollouts(models, x, u, threads=threads)
+    asked, left = lane_steps(models, x, u)
+    assert asked == N * STEPS and left < asked / 2
+
+
+def test_sizes_that_only_mujoco_s_functions_read() -> None:
+    """Boxes and cylinders collide with other shapes by functions that see one model."""
+    for models in (varied(from_text(SHAPES), N, resize), compiled(SHAPES, N)):
+        x, u = states(models[0], N), controls(models[0], N, STEPS)
+        assert_same_rollouts(models, x, u)
+
+
 def test_sensors_of_models_of_their_own() -> None:
     text = SENSORS.replace("<sensor>", '<sensor><subtreelinvel body="cart"/><clock/>')
     models = varied(from_text(text), N, scale("body_mass", "body_ipos", "geom_pos"))
@@ -139,7 +199,7 @@ def test_numbers_that_change_from_call_to_call() -> None:
     # in place, between two calls
     models[3].dof_damping[3] *= 2
     assert_same_rollouts(models, x, u)
-    models[3].geom_size[2] *= 1.1  # which no environment may have its own of
+    models[3].geom_gap[2] = 0.01  # which no environment may have its own of
     assert_same_rollouts(models, x, u)
 
 

@@ -20,8 +20,8 @@ Segments MakeSegments(const Scratch& s, const Pair& pair) {
   for (int i = 0; i < 3; ++i) {
     const Lane center1 = s.geom_xpos[3 * pair.geom1 + i];
     const Lane center2 = s.geom_xpos[3 * pair.geom2 + i];
-    const Lane half1 = axis1[i] * pair.half_length1;
-    const Lane half2 = axis2[i] * pair.half_length2;
+    const Lane half1 = axis1[i] * HalfLength(s, pair.geom1);
+    const Lane half2 = axis2[i] * HalfLength(s, pair.geom2);
     g.a0[i] = center1 - half1;
     g.u[i] = (center1 + half1) - g.a0[i];
     g.b0[i] = center2 - half2;
@@ -58,7 +58,9 @@ void CollideCapsuleCapsule(const Tables& t, Scratch& s, int index, unsigned near
       point2[i] = g.v[i] * along2 + g.b0[i];
     }
     Touch touch;
-    const unsigned hit = SphereSphere(s, point1, pair.radius1, point2, pair.radius2, pair, touch);
+    const unsigned hit =
+        SphereSphere(s, pair, point1, Radius(s, pair.geom1), point2, Radius(s, pair.geom2),
+                     LimitOf(t, s, PairLimit::kReach, index), touch);
     Append(t, s, lanes & hit, index, touch);
   };
   Lane e[3];

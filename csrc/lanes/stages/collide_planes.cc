@@ -3,13 +3,13 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, double radius,
-                     const Pair& pair, Touch& touch) {
+unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, Lane radius,
+                     Lane reach, Touch& touch) {
   Lane from_plane[3];
   for (int i = 0; i < 3; ++i) from_plane[i] = center[i] - origin[i];
   const Lane height = Dot3(from_plane, normal);
   touch.dist = height - radius;
-  const unsigned hit = Bits(height <= pair.reach + radius);
+  const unsigned hit = Bits(height <= reach + radius);
   if (hit == 0) return 0;
   const Lane down = -touch.dist / 2.0 - radius;
   for (int i = 0; i < 3; ++i) {
@@ -25,8 +25,9 @@ void CollidePlaneSphere(const Tables& t, Scratch& s, int index, unsigned near) {
   Lane normal[3];
   AxisOf(s, pair.geom1, normal);
   for (int i = 0; i < 3; ++i) touch.tangent[i] = Splat(0);
-  const unsigned hit = PlaneSphere(normal, s.geom_xpos + 3 * pair.geom1,
-                                   s.geom_xpos + 3 * pair.geom2, pair.radius2, pair, touch);
+  const unsigned hit =
+      PlaneSphere(normal, s.geom_xpos + 3 * pair.geom1, s.geom_xpos + 3 * pair.geom2,
+                  Radius(s, pair.geom2), LimitOf(t, s, PairLimit::kReach, index), touch);
   Append(t, s, near & hit, index, touch);
 }
 
@@ -39,12 +40,14 @@ void CollidePlaneCapsule(const Tables& t, Scratch& s, int index, unsigned near) 
   AxisOf(s, pair.geom2, touch.tangent);
   const auto try_end = [&] {
     const unsigned hit =
-        PlaneSphere(normal, s.geom_xpos + 3 * pair.geom1, end, pair.radius2, pair, touch);
+        PlaneSphere(normal, s.geom_xpos + 3 * pair.geom1, end, Radius(s, pair.geom2),
+                    LimitOf(t, s, PairLimit::kReach, index), touch);
     Append(t, s, near & hit, index, touch);
   };
-  for (int i = 0; i < 3; ++i) end[i] = center[i] + touch.tangent[i] * pair.half_length2;
+  const Lane half_length = HalfLength(s, pair.geom2);
+  for (int i = 0; i < 3; ++i) end[i] = center[i] + touch.tangent[i] * half_length;
   try_end();
-  for (int i = 0; i < 3; ++i) end[i] = center[i] - touch.tangent[i] * pair.half_length2;
+  for (int i = 0; i < 3; ++i) end[i] = center[i] - touch.tangent[i] * half_length;
   try_end();
 }
 
@@ -60,9 +63,11 @@ void CollidePlaneBox(const Tables& t, Scratch& s, int index, unsigned near) {
   for (int i = 0; i < 3; ++i) {
     from_plane[i] = center[i] - origin[i];
     touch.tangent[i] = Splat(0);
-    for (int k = 0; k < 3; ++k) edge[3 * k + i] = frame[3 * i + k] * pair.half_sizes2[k];
+    for (int k = 0; k < 3; ++k)
+      edge[3 * k + i] = frame[3 * i + k] * s.geom_size[3 * pair.geom2 + k];
   }
   const Lane height = Dot3(from_plane, touch.normal);
+  const Lane reach = LimitOf(t, s, PairLimit::kReach, index);
   int found[kWidth] = {};
   for (int corner = 0; corner < 8 && near != 0; ++corner) {
     Lane offset[3];
@@ -74,7 +79,7 @@ void CollidePlaneBox(const Tables& t, Scratch& s, int index, unsigned near) {
     }
     const Lane below = Dot3(touch.normal, offset);
     touch.dist = height + below;
-    const unsigned hit = near & ~Bits((touch.dist > pair.reach) | (below > 0.0));
+    const unsigned hit = near & ~Bits((touch.dist > reach) | (below > 0.0));
     if (hit == 0) continue;
     const Lane half = -touch.dist / 2.0;
     for (int i = 0; i < 3; ++i) {
@@ -94,7 +99,8 @@ void CollidePlaneCylinder(const Tables& t, Scratch& s, int index, unsigned near)
   const Lane* center = s.geom_xpos + 3 * pair.geom2;
   const Lane* origin = s.geom_xpos + 3 * pair.geom1;
   const Lane* frame = s.geom_xmat + 9 * pair.geom2;
-  const double radius = pair.radius2, half_length = pair.half_length2;
+  const Lane radius = Radius(s, pair.geom2), half_length = HalfLength(s, pair.geom2);
+  const Lane reach = LimitOf(t, s, PairLimit::kReach, index);
   Touch touch;
   Lane axis[3], from_plane[3], rim[3];
   AxisOf(s, pair.geom1, touch.normal);
@@ -130,17 +136,17 @@ void CollidePlaneCylinder(const Tables& t, Scratch& s, int index, unsigned near)
 
   const Lane lowest = height + along + down;
   touch.least = height + along - radius * tilt;  // of a hair's tilt, `down` is made by rounding
-  near &= Bits(lowest <= pair.reach);
+  near &= Bits(lowest <= reach);
   if (near == 0) return;
   for (int i = 0; i < 3; ++i) touch.pos[i] = center[i] + rim[i] + axis[i];
   add(lowest, near);
 
   const Lane other = height - along + down;
   for (int i = 0; i < 3; ++i) touch.pos[i] = center[i] + rim[i] - axis[i];
-  add(other, near & Bits(other <= pair.reach));
+  add(other, near & Bits(other <= reach));
 
   const Lane beside = height + along + down * -0.5;
-  near &= Bits(beside <= pair.reach);
+  near &= Bits(beside <= reach);
   if (near == 0) return;
   Lane side[3];
   Cross(side, rim, axis);

@@ -17,12 +17,12 @@ void NormalWithoutDirection(const Scratch& s, const Pair& pair, Mask where, Lane
 
 }  // namespace
 
-unsigned SphereSphere(const Scratch& s, const Lane* center1, double radius1, const Lane* center2,
-                      double radius2, const Pair& pair, Touch& touch) {
+unsigned SphereSphere(const Scratch& s, const Pair& pair, const Lane* center1, Lane radius1,
+                      const Lane* center2, Lane radius2, Lane reach, Touch& touch) {
   Lane d[3];
   for (int i = 0; i < 3; ++i) d[i] = center1[i] - center2[i];
   const Lane squared = Dot3(d, d);
-  const double reach = pair.reach + radius1 + radius2;
+  reach = reach + radius1 + radius2;
   touch.dist = Sqrt(squared) - radius1 - radius2;
   const unsigned hit = Bits(squared <= reach * reach);
   if (hit == 0) return 0;
@@ -43,8 +43,9 @@ unsigned SphereSphere(const Scratch& s, const Lane* center1, double radius1, con
 void CollideSphereSphere(const Tables& t, Scratch& s, int index, unsigned near) {
   const Pair& pair = t.pair[index];
   Touch touch;
-  const unsigned hit = SphereSphere(s, s.geom_xpos + 3 * pair.geom1, pair.radius1,
-                                    s.geom_xpos + 3 * pair.geom2, pair.radius2, pair, touch);
+  const unsigned hit = SphereSphere(s, pair, s.geom_xpos + 3 * pair.geom1, Radius(s, pair.geom1),
+                                    s.geom_xpos + 3 * pair.geom2, Radius(s, pair.geom2),
+                                    LimitOf(t, s, PairLimit::kReach, index), touch);
   Append(t, s, near & hit, index, touch);
 }
 
@@ -54,11 +55,14 @@ void CollideSphereCapsule(const Tables& t, Scratch& s, int index, unsigned near)
   const Lane* capsule = s.geom_xpos + 3 * pair.geom2;
   Lane axis[3], d[3], nearest[3];
   AxisOf(s, pair.geom2, axis);
+  const Lane half_length = HalfLength(s, pair.geom2);
   for (int i = 0; i < 3; ++i) d[i] = sphere[i] - capsule[i];
-  const Lane along = Clip(Dot3(axis, d), -pair.half_length2, pair.half_length2);
+  const Lane along = Clip(Dot3(axis, d), -half_length, half_length);
   for (int i = 0; i < 3; ++i) nearest[i] = axis[i] * along + capsule[i];
   Touch touch;
-  const unsigned hit = SphereSphere(s, sphere, pair.radius1, nearest, pair.radius2, pair, touch);
+  const unsigned hit =
+      SphereSphere(s, pair, sphere, Radius(s, pair.geom1), nearest, Radius(s, pair.geom2),
+                   LimitOf(t, s, PairLimit::kReach, index), touch);
   Append(t, s, near & hit, index, touch);
 }
 

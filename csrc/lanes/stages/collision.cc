@@ -15,14 +15,18 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 namespace {
 
 // Lanes in which a touch is not so slight that MuJoCo's broad and middle phases may not see it.
-unsigned SeenIn(const Pair& pair, const Touch& touch) {
-  if (pair.sight.distance == __builtin_inf()) return kAllLanes;
+unsigned SeenIn(const Tables& t, const Scratch& s, int index, const Touch& touch) {
+  const Pair& pair = t.pair[index];
+  if (pair.all_seen) return kAllLanes;
   const Lane size = Abs(touch.pos[0]) + Abs(touch.pos[1]) + Abs(touch.pos[2]);
-  return Bits(Max(touch.dist, touch.least) < pair.sight.distance - pair.sight.rounding * size);
+  const Lane seen = LimitOf(t, s, PairLimit::kSeen, index);
+  return Bits(Max(touch.dist, touch.least) < seen - pair.rounding * size);
 }
 
 // Lanes in which MuJoCo's own filter (mj_filterSphere) lets the pair pass: bounding spheres meet.
-unsigned Near(const Scratch& s, const Pair& pair) {
+unsigned Near(const Tables& t, const Scratch& s, int index) {
+  const Pair& pair = t.pair[index];
+  const Lane bound = LimitOf(t, s, PairLimit::kBound, index);
   const Lane* p1 = s.geom_xpos + 3 * pair.geom1;
   const Lane* p2 = s.geom_xpos + 3 * pair.geom2;
   Lane d[3];
@@ -30,10 +34,10 @@ unsigned Near(const Scratch& s, const Pair& pair) {
     Lane normal[3];
     AxisOf(s, pair.geom1, normal);
     for (int i = 0; i < 3; ++i) d[i] = p2[i] - p1[i];
-    return Bits(!(Dot3(d, normal) > pair.bound)) & kAllLanes;
+    return Bits(!(Dot3(d, normal) > bound)) & kAllLanes;
   }
   for (int i = 0; i < 3; ++i) d[i] = p1[i] - p2[i];
-  return Bits(!(Dot3(d, d) > pair.bound_squared)) & kAllLanes;
+  return Bits(!(Dot3(d, d) > bound * bound)) & kAllLanes;
 }
 
 void CollidePair(const Tables& t, Scratch& s, int index, unsigned near) {
@@ -60,18 +64,20 @@ void CollidePair(const Tables& t, Scratch& s, int index, unsigned near) {
 // Whether MuJoCo's broad and middle phases pass on a pair whose nearest points are so near. Where
 // shapes overlap, the depth that iterations find may be far off, so the bounding volumes are asked.
 // A plane's have no end, but its distance is exact.
-bool SurelySeen(const Tables& t, const Pair& pair, double dist, const double* pos1,
-                const double* mat1, const double* pos2, const double* mat2) {
-  const Sight& sight = pair.sight;
-  if (sight.distance == __builtin_inf()) return true;
+bool SurelySeen(const Tables& t, const Scratch& s, int l, int index, double dist,
+                const double* pos1, const double* mat1, const double* pos2, const double* mat2) {
+  const Pair& pair = t.pair[index];
+  if (pair.all_seen) return true;
   const GeomBounds &bounds1 = t.bounds[pair.geom1], &bounds2 = t.bounds[pair.geom2];
   double size = bounds2.radius;
   for (int i = 0; i < 3; ++i) {
     size += fabs(pos2[i]) + (pair.plane ? 0 : fabs(pos1[i]) + bounds1.half[i]);
   }
-  if (pair.plane || dist > 0) return dist < sight.distance - sight.rounding * size;
-  const double depth = sight.overlap + sight.rounding * size;
-  return BoundsOverlap({bounds1, pos1, mat1}, {bounds2, pos2, mat2}, depth, sight.swept);
+  if (pair.plane || dist > 0) {
+    return dist < At(LimitOf(t, s, PairLimit::kSeen, index), l) - pair.rounding * size;
+  }
+  const double depth = At(LimitOf(t, s, PairLimit::kOverlap, index), l) + pair.rounding * size;
+  return BoundsOverlap({bounds1, pos1, mat1}, {bounds2, pos2, mat2}, depth, pair.swept);
 }
 
 // Appends a touch that MuJoCo sees.
@@ -99,11 +105,11 @@ void AppendSeen(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch
 
 void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
   const unsigned in_reach = hit;
-  hit &= Bits(touch.dist < t.pair[pair].margin);
+  hit &= Bits(touch.dist < LimitOf(t, s, PairLimit::kMargin, pair));
   if (t.sensors.contacts) s.redo |= in_reach & ~hit;
   if (hit == 0) return;
   s.contacts.touching |= hit;
-  s.contacts.seen |= hit & SeenIn(t.pair[pair], touch);
+  s.contacts.seen |= hit & SeenIn(t, s, pair, touch);
   AppendSeen(t, s, hit, pair, touch);
 }
 
@@ -124,16 +130,17 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
     const NarrowPhaseCall& call = s.narrow_phase;
     const int count = call.collide(call.self, index, x[0], m[0], x[1], m[1], points);
     if (count < 0) s.redo |= 1u << l;
-    double nearest = pair.margin;
+    const double margin = At(LimitOf(t, s, PairLimit::kMargin, index), l);
+    double nearest = margin;
     for (int k = 0; k < count; ++k) {
       if (points[k].dist < nearest) nearest = points[k].dist;
     }
-    if (nearest < pair.margin && !SurelySeen(t, pair, nearest, x[0], m[0], x[1], m[1])) {
+    if (nearest < margin && !SurelySeen(t, s, l, index, nearest, x[0], m[0], x[1], m[1])) {
       s.contacts.uncertain |= 1u << l;
     }
     for (int k = 0; k < count; ++k) {
       const ContactPoint& point = points[k];
-      if (!(point.dist < pair.margin)) {
+      if (!(point.dist < margin)) {
         if (t.sensors.contacts) s.redo |= 1u << l;
         continue;
       }
@@ -183,7 +190,7 @@ void Collide(const Tables& t, Scratch& s) {
   for (int l = 0; l < kWidth; ++l) c.count[l] = 0;
   c.uncertain = 0;
   for (int k = 0; k < t.num_pairs; ++k) {
-    const unsigned near = Near(s, t.pair[k]);
+    const unsigned near = Near(t, s, k);
     if (near == 0) continue;
     c.touching = c.seen = 0;
     CollidePair(t, s, k, near);

@@ -4,6 +4,7 @@
 // elliptic one the normal's and one for each direction. Those that the cone has not in some lane
 // are not valid there.
 #include "lanes/stages/rows.h"
+#include "lanes/stages/touches.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
@@ -41,7 +42,7 @@ ContactLanes::ContactLanes(const Tables& t, const Scratch& s, int k)
     for (int i = 0; i < surface.condim - 1; ++i) {
       At(friction[i], l) = At(s.pair_friction[kFrictions * index + i], l);
     }
-    margins[l] = surface.margin;
+    margins[l] = At(LimitOf(t, s, PairLimit::kMargin, index), l);
     softness[l] = surface.softness;
     bits1[l] = static_cast<long long>(pair.dofs1);
     bits2[l] = static_cast<long long>(pair.dofs2);

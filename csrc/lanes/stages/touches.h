@@ -15,6 +15,13 @@ struct Touch {
   Lane tangent[3];
 };
 
+inline const Lane& LimitOf(const Tables& t, const Scratch& s, PairLimit which, int pair) {
+  return s.pair_limits[static_cast<int>(which) * t.num_pairs + pair];
+}
+/// A sphere's or capsule's; of a capsule or cylinder, half of its length.
+inline const Lane& Radius(const Scratch& s, int geom) { return s.geom_size[3 * geom]; }
+inline const Lane& HalfLength(const Scratch& s, int geom) { return s.geom_size[3 * geom + 1]; }
+
 /// Appends a touch to the contacts of the lanes in `hit` in which it is nearer than the margin.
 /// Others MuJoCo lists without rows: where sensors are made of contacts, their lanes are left to
 /// it.
@@ -26,11 +33,11 @@ inline void AxisOf(const Scratch& s, int geom, Lane* axis) {
 }
 
 /// A sphere (or a capsule's end) at `center` against a plane. These functions return the lanes in
-/// which the two are within reach, and set no tangent.
-unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, double radius,
-                     const Pair& pair, Touch& touch);
-unsigned SphereSphere(const Scratch& s, const Lane* center1, double radius1, const Lane* center2,
-                      double radius2, const Pair& pair, Touch& touch);
+/// which the two are within `reach`, and set no tangent.
+unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, Lane radius,
+                     Lane reach, Touch& touch);
+unsigned SphereSphere(const Scratch& s, const Pair& pair, const Lane* center1, Lane radius1,
+                      const Lane* center2, Lane radius2, Lane reach, Touch& touch);
 
 // ---- pairs by their shapes, in the lanes `near` -------------------------------------------------
 
