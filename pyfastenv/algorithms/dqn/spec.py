@@ -119,7 +119,7 @@ def value_of(values: Tensor, actions: Tensor) -> Tensor:
 
 @torch.no_grad()
 def targets(networks: Networks, batch: Batch, gamma: float | Tensor) -> Tensor:
-    """What taken actions should be worth (double DQN's equation 4), ``(K, B)``."""
+    """Targets of the values of taken actions (double DQN's equation 4), ``(K, B)``."""
     next_values = networks.target(batch.next_obs)
     judged = networks.online(batch.next_obs) if networks.options.double else next_values
     # a truncated episode would have gone on: only termination makes the future worthless
