@@ -38,7 +38,7 @@ def restored(run: Path) -> Any:
 @torch.no_grad()
 def episode(algorithm: Any, policy: SavedPolicy, seed: int) -> tuple[list[Any], bool]:
     """Value and reward of each step of a greedy episode; whether it ended with a fall."""
-    critic, box = algorithm.learner.critic, algorithm.collector.box
+    critic, box = algorithm.learner.critic, algorithm.collector.actions
     with make_eval_envs(policy.config.env_id, policy.env_kwargs, 1) as envs:
         obs, _ = envs.reset(seed=[seed])
         steps: list[tuple[float, float]] = []

@@ -113,6 +113,7 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   keywords.Read("log_std_min", options.log_std_min);
   keywords.Read("log_std_max", options.log_std_max);
   keywords.Read("noise", options.noise);
+  keywords.Read("epsilon", options.epsilon);
   keywords.Read("obs_mean", obs_mean);
   keywords.Read("obs_scale", obs_scale);
   keywords.Read("obs_clip", options.obs_clip);
@@ -133,6 +134,9 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   }
   if (!(options.noise >= 0.0F) || !(options.obs_clip >= 0.0F)) {
     throw UsageError(Code::kValue, "policy: expected noise and obs_clip >= 0");
+  }
+  if (!(options.epsilon <= 1.0F)) {
+    throw UsageError(Code::kValue, "policy: expected epsilon <= 1");
   }
   if (!(options.log_std_min <= options.log_std_max)) {
     throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");

@@ -101,6 +101,16 @@ bool Policy::ActCategorical(const float* logits, Random& random, Scratch& scratc
   for (int i = 0; i < n; ++i) sum += std::exp(logits[i] - *best);
   if (!std::isfinite(sum)) return false;
   int index = static_cast<int>(best - logits);
+  if (options_.epsilon >= 0.0F) {
+    const double epsilon = options_.greedy ? 0.0 : double{options_.epsilon};
+    const double uniform = options_.greedy ? 1.0 : random.NextDouble();
+    // one below epsilon is, divided by it, uniform again
+    if (uniform < epsilon) index = std::min(static_cast<int>(uniform / epsilon * n), n - 1);
+    const double best_share = index == best - logits ? 1.0 - epsilon : 0.0;
+    scratch.index = index;
+    scratch.log_prob = static_cast<float>(std::log(epsilon / n + best_share));
+    return true;
+  }
   if (!options_.greedy) {
     double left = random.NextDouble() * sum;
     for (index = 0; index < n - 1; ++index) {

@@ -31,7 +31,10 @@ struct PolicyOptions {
   std::vector<float> log_std;  // (K, action_size); empty: the network's second half
   float log_std_min = -20.0F;  // of a network's log-std
   float log_std_max = 2.0F;
-  float noise = 0.0F;            // kDeterministic: std, in halves of the bounds' width
+  float noise = 0.0F;  // kDeterministic: std, in halves of the bounds' width
+  // kCategorical: the probability of a uniform action in place of the best; below 0: actions are
+  // drawn by their probabilities
+  float epsilon = -1.0F;
   std::vector<float> obs_mean;   // (K, inputs); empty: observations as they are
   std::vector<float> obs_scale;  // (K, inputs): reciprocal standard deviations
   float obs_clip = 0.0F;         // normalised observations' bound; 0: none

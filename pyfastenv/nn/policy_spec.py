@@ -34,6 +34,9 @@ class PolicySpec:
         log_std_range: Where a network's log-std is clamped.
         noise: Standard deviation of a deterministic policy's exploration, in halves of the action
             space's width; the action is clipped to the space.
+        epsilon: The probability of a uniformly random action of a categorical policy in place of
+            the most likely one (epsilon-greedy; the outputs may then be values of actions); None:
+            actions are drawn by their probabilities.
         obs_mean: ``(K, inputs)`` float32; the network sees ``(obs - obs_mean) * obs_scale``.
         obs_scale: ``(K, inputs)`` float32.
         obs_clip: … clipped to ± this; 0 for no clipping.
@@ -51,6 +54,7 @@ class PolicySpec:
     log_std: NDArray[np.float32] | None = None
     log_std_range: tuple[float, float] = (-20.0, 2.0)
     noise: float = 0.0
+    epsilon: float | None = None
     obs_mean: NDArray[np.float32] | None = None
     obs_scale: NDArray[np.float32] | None = None
     obs_clip: float = 0.0
@@ -66,6 +70,13 @@ class PolicySpec:
         ):
             if value not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        if self.epsilon is not None and not (
+            self.distribution == "categorical" and 0.0 <= self.epsilon <= 1.0
+        ):
+            raise ValueError(
+                "epsilon: expected None, or 0 to 1 of a categorical policy, got "
+                f"{self.epsilon} of a {self.distribution} one"
+            )
 
     @classmethod
     def of_vectors(cls, vectors: ArrayLike, sizes: Sequence[int], **fields: Any) -> Self:
@@ -121,6 +132,7 @@ class PolicySpec:
             log_std_min=self.log_std_range[0],
             log_std_max=self.log_std_range[1],
             noise=self.noise,
+            epsilon=-1.0 if self.epsilon is None else self.epsilon,
             obs_mean=self.obs_mean,
             obs_scale=self.obs_scale,
             obs_clip=self.obs_clip,

@@ -67,6 +67,7 @@ class TorchPolicy(nn.Module):
         log_std: Tensor | None = None,
         log_std_range: tuple[float, float] = (-20.0, 2.0),
         noise: float = 0.0,
+        epsilon: float | None = None,
         obs_mean: Tensor | None = None,
         obs_scale: Tensor | None = None,
         obs_clip: float = 0.0,
@@ -88,6 +89,7 @@ class TorchPolicy(nn.Module):
         self.distribution = distribution
         self.log_std_range = log_std_range
         self.noise = noise
+        self.epsilon = epsilon
         self.obs_clip = obs_clip
         self.row_begin = row_begin
         self.row_size = row_size or obs_size
@@ -140,6 +142,7 @@ class TorchPolicy(nn.Module):
             log_std=mine(spec.log_std),
             log_std_range=spec.log_std_range,
             noise=spec.noise,
+            epsilon=spec.epsilon,
             obs_mean=mine(spec.obs_mean),
             obs_scale=mine(spec.obs_scale),
             obs_clip=spec.obs_clip,
@@ -191,6 +194,8 @@ class TorchPolicy(nn.Module):
             generator: What draws; None: torch's default.
         """
         outputs = self.outputs(obs)
+        if self.epsilon is not None:
+            return self._draw_epsilon_greedy(outputs, generator)
         if self.distribution == "categorical":
             log_p = torch.log_softmax(outputs, -1)
             if self.greedy:
@@ -223,6 +228,19 @@ class TorchPolicy(nn.Module):
         actions = mean + log_std.exp() * noise
         env_actions = torch.clamp(actions, self.low, self.high) if self.clip_actions else actions
         return Drawn(actions, gaussian_log_prob(actions, mean, log_std), env_actions)
+
+    def _draw_epsilon_greedy(self, values: Tensor, generator: torch.Generator | None) -> Drawn:
+        best, number = values.argmax(-1), values.shape[-1]
+        epsilon = 0.0 if self.greedy or self.epsilon is None else self.epsilon
+        actions = best
+        if epsilon > 0.0:
+            uniform = torch.empty(best.shape, dtype=torch.float64, device=best.device)
+            uniform.uniform_(generator=generator)
+            # one below epsilon is, divided by it, uniform again
+            others = (uniform / epsilon * number).long().clamp(max=number - 1)
+            actions = torch.where(uniform < epsilon, others, best)
+        shares = epsilon / number + (1.0 - epsilon) * (actions == best).float()
+        return Drawn(actions, shares.log(), actions)
 
     def outputs(self, obs: Tensor) -> Tensor:
         """The network's outputs, ``(B, outputs)``, for observations as they are."""

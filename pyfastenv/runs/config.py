@@ -54,6 +54,8 @@ class RunConfig:
     """Options that have worked, by the environment's name without namespace and version; where an
     environment is not in it, and for the rest of the options, the defaults hold. An environment
     that the defaults have worked for has an empty one."""
+    begins_with: ClassVar[tuple[str, ...]] = ()
+    """Other algorithms, whose runs this one can begin with: they have learned the same networks."""
     learns_from_pixels: ClassVar[bool] = False
     """Whether observations are to be pictures (``env_kwargs``' ``pixels``)."""
     env_id: str = "HalfCheetah-v5"

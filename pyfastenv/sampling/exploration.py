@@ -39,6 +39,35 @@ class ActionBox:
         """The environment's actions ``(…, A)``, CPU, in [-1, 1]."""
         return (actions - self.center) / self.half
 
+    def of_uniform(self, uniform: Tensor) -> Tensor:
+        """Actions ``(N, A)`` of numbers ``(N, A)`` in [0, 1)."""
+        return self.low + (self.high - self.low) * uniform
+
+
+class ActionNumbers:
+    """Discrete actions, which stand in the learner's rows as their numbers.
+
+    Args:
+        space: The environment's single action space.
+
+    Attributes:
+        number: How many there are.
+    """
+
+    def __init__(self, space: gymnasium.spaces.Discrete):
+        self.number = int(space.n)
+
+    def __len__(self) -> int:
+        return 1
+
+    def to_unit(self, actions: Tensor) -> Tensor:
+        """The actions ``(…, 1)`` as they are."""
+        return actions
+
+    def of_uniform(self, uniform: Tensor) -> Tensor:
+        """Actions ``(N,)`` int64 of numbers ``(N, 1)`` in [0, 1]."""
+        return (uniform[:, 0] * self.number).long().clamp(max=self.number - 1)
+
 
 def continuous_actions(envs: FastVectorEnv, algorithm: str) -> ActionBox:
     """The environments' action box.
@@ -47,49 +76,66 @@ def continuous_actions(envs: FastVectorEnv, algorithm: str) -> ActionBox:
         ValueError: The actions are discrete or have no bounds. The environments have been closed.
     """
     space = envs.single_action_space
-    wanted = "continuous actions"
+    wanted, other = "continuous actions", "dqn or ppo"
     if isinstance(space, gymnasium.spaces.Box):
         if (np.isfinite(space.low) & np.isfinite(space.high) & (space.low < space.high)).all():
             return ActionBox(space)
         wanted = "a lower and a greater finite bound of each action (a motor's ctrlrange)"
+        other = "ppo"
+    raise _unfit(envs, algorithm, wanted, other)
+
+
+def discrete_actions(envs: FastVectorEnv, algorithm: str) -> ActionNumbers:
+    """The environments' discrete actions.
+
+    Raises:
+        ValueError: The actions are continuous. The environments have been closed.
+    """
+    space = envs.single_action_space
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return ActionNumbers(space)
+    raise _unfit(envs, algorithm, "discrete actions", "sac or ppo")
+
+
+def _unfit(envs: FastVectorEnv, algorithm: str, wanted: str, other: str) -> ValueError:
+    """Closes the environments; the error that says why."""
     name = (
         envs.spec.id.removeprefix("pyfastenv/") if envs.spec is not None else "these environments"
     )
     envs.close()
-    raise ValueError(
-        f"env_id: {algorithm} needs {wanted}, and those of {name} are {space}; try ppo"
+    return ValueError(
+        f"env_id: {algorithm} needs {wanted}, and those of {name} are "
+        f"{envs.single_action_space}; try {other}"
     )
 
 
 def explore(
     envs: FastVectorEnv,
-    obs: Tensor,
-    box: ActionBox,
+    kind: ActionBox | ActionNumbers,
     num_steps: int,
     draw: Callable[[], Tensor],
 ) -> Transitions:
     """Steps of uniform actions, which no policy of the pool draws: through ``step``.
 
     Args:
-        envs: Autoreset mode SameStep.
-        obs: ``(N, obs_size)`` where they stand.
-        box: Of actions.
+        envs: Autoreset mode SameStep; they go on from where they are.
+        kind: Of actions.
         num_steps: Of each environment.
-        draw: Gives ``(N, A)`` numbers in [0, 1).
+        draw: Gives ``(N, len(kind))`` numbers in [0, 1).
 
     Returns:
         ``num_steps * N`` transitions, step by step.
     """
-    steps = []
+    steps, obs = [], torch.from_numpy(envs.latest_obs())
     for _ in range(num_steps):
-        actions = box.low + (box.high - box.low) * draw()
+        actions = kind.of_uniform(draw())
         after, rewards, terminated, truncated, infos = envs.flat_step(actions.numpy())
         next_obs = after.copy()
         ended = terminated | truncated
         if ended.any():
             next_obs[ended] = np.stack(infos["final_obs"][ended])
         tensors = map(torch.from_numpy, (rewards, next_obs, terminated, ended))
-        steps.append(Transitions(obs, actions, *tensors))
+        steps.append(Transitions(obs, actions.view(len(obs), -1), *tensors))
         obs = torch.from_numpy(after)
     return Transitions(*map(torch.cat, zip(*steps, strict=True)))
 

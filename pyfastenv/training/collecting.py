@@ -20,6 +20,9 @@ from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, joined_infos, ro
 from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.off_policy_config import OffPolicyConfig
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+_EXPLORE = 50  # steps of all environments whose observations are held at once
 
 
 class SeedCollector:
@@ -31,7 +34,7 @@ class SeedCollector:
 
     Attributes:
         envs: ``num_seeds * num_envs`` environments.
-        box: Their actions.
+        actions: Their actions, as learned from: an ActionBox, or what a subclass makes of them.
         layout: Of the rows that come out.
         obs: ``(K, n, obs_size)`` the observations of the latest rows, not rounded to float32.
         ended: ``(K, n)`` bool: whether an episode ended with them, for whatever reason.
@@ -40,9 +43,9 @@ class SeedCollector:
     def __init__(self, config: OffPolicyConfig, **env_defaults: Any):
         self._config = config
         self.envs = make_training_envs(config, config.num_seeds * config.num_envs, **env_defaults)
-        self.box = continuous_actions(self.envs, config.algorithm)
+        self.actions = self.find_actions(self.envs, config.algorithm)
         obs_size = self.envs.obs_size
-        self.layout = RowLayout(obs_size, len(self.box))
+        self.layout = RowLayout(obs_size, len(self.actions))
         self._policy_ids = [k for k in range(config.num_seeds) for _ in range(config.num_envs)]
         self._batch: RolloutBatch | None = None
         self.obs = torch.empty(config.num_seeds, 0, obs_size)
@@ -51,6 +54,11 @@ class SeedCollector:
         # of networks that the pool's workers cannot run
         self._sampler: DeviceSampler | None = None
         self._acting = SeedStreams(config.streams(Stream.ACTING), config.learn_device)
+
+    @staticmethod
+    def find_actions(envs: FastVectorEnv, algorithm: str) -> Any:
+        """Makes :attr:`actions`, or raises ValueError where the algorithm cannot take them."""
+        return continuous_actions(envs, algorithm)
 
     def reset(self) -> Tensor:
         """The first observations, ``(N, obs_size)``."""
@@ -64,14 +72,19 @@ class SeedCollector:
             num_steps: Of each seed, all its environments together.
             streams: CPU streams.
         """
-        obs = self.reset()
-        size, dtype = (self._config.num_envs, len(self.box)), self._config.exploration_dtype
+        self.reset()
+        size, dtype = (self._config.num_envs, len(self.actions)), self._config.exploration_dtype
         steps = math.ceil(num_steps / self._config.num_envs)
 
         def draw() -> Tensor:
             return streams.uniform(*size, dtype=dtype).flatten(0, 1).float()
 
-        return self._rows(explore(self.envs, obs, self.box, steps, draw))
+        blocks = []  # observations may be pictures, which rows only have the numbers of
+        for first in range(0, steps, _EXPLORE):
+            block = explore(self.envs, self.actions, min(_EXPLORE, steps - first), draw)
+            blocks.append((self._rows(block), self.obs, self.ended))
+        rows, self.obs, self.ended = (torch.cat(parts, 1) for parts in zip(*blocks, strict=True))
+        return rows
 
     def follow(self, policies: PolicySpec | Sequence[TorchPolicy], num_steps: int) -> Tensor:
         """Rows ``(K, num_steps * num_envs, width)`` of the policies.
@@ -145,7 +158,7 @@ class SeedCollector:
         """
         for obs in (new.obs, new.next_obs):
             check_observations(obs, self.envs.num_envs)
-        actions = self.box.to_unit(new.actions)
+        actions = self.actions.to_unit(new.actions)
         self.obs = self._by_seed(new.obs)
         self.ended = self._by_seed(new.ended[:, None])[..., 0]
         return self._by_seed(

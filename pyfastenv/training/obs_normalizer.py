@@ -65,13 +65,14 @@ class SeedNormalizers:
     def __init__(
         self, num_seeds: int, size: int, *, clip: float, device: torch.device, enabled: bool
     ):
+        self.enabled = enabled
         self._each = [
             ObsNormalizer(size, clip=clip, device=device, enabled=enabled) for _ in range(num_seeds)
         ]
 
     def __call__(self, obs: Tensor) -> Tensor:
         """``(K, …, size)`` float32 on the device."""
-        if not self._each[0].enabled:
+        if not self.enabled:
             return obs
         return torch.stack([one(mine) for one, mine in zip(self._each, obs, strict=True)])
 

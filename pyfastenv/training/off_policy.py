@@ -29,6 +29,7 @@ from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice
 from pyfastenv.training.actor_critic import ActorCritic
 from pyfastenv.training.collecting import SeedCollector
+from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy_config import OffPolicyConfig
 
 C = TypeVar("C", bound="OffPolicyConfig")
@@ -49,6 +50,7 @@ class OffPolicy(ABC, Generic[C]):
         layout: Of the rows of transitions.
         learner: Policies and critics.
         env_pool: Real transitions.
+        normalizer: Of the observations, which it passes through unless ``normalize_obs``.
         streams, exploration_streams: All randomness there is but the pool's.
         parts: Names of the attributes that a checkpoint holds; a subclass appends its own.
         learned: Those of them that were learned and do not belong to environments or streams.
@@ -76,6 +78,16 @@ class OffPolicy(ABC, Generic[C]):
         self.exploration_streams = SeedStreams(config.streams(Stream.EXPLORATION))
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.learned = ["learner"]
+        self.normalizer = SeedNormalizers(
+            config.num_seeds,
+            self.layout.obs_size,
+            clip=getattr(config, "obs_clip", 0.0),
+            device=self.device,
+            enabled=getattr(config, "normalize_obs", False),
+        )
+        if self.normalizer.enabled:
+            self.parts.append("normalizer")
+            self.learned.append("normalizer")
         self.n_step: NStep | None = None
         if config.n_step > 1:
             self.n_step = NStep(self.env_pool, self.layout, config.num_envs, config.n_step)
@@ -129,15 +141,21 @@ class OffPolicy(ABC, Generic[C]):
 
     def replayed(self, indices: Tensor) -> Tensor:
         """Rows ``(…, K, n, width)`` by their numbers, each of the steps of an n-step return, or
-        with a goal of hindsight's."""
+        with a goal of hindsight's; observations normalised."""
         if self.hindsight is not None:
-            return self.hindsight.take(indices, self.streams.uniform(2, *indices.shape[1:]))
-        if self.n_step is not None:
-            return self.n_step.take(indices, self.learner.discount)
-        return self.env_pool.take(indices)
+            rows = self.hindsight.take(indices, self.streams.uniform(2, *indices.shape[1:]))
+        elif self.n_step is not None:
+            rows = self.n_step.take(indices, self.learner.discount)
+        else:
+            rows = self.env_pool.take(indices)
+        if self.normalizer.enabled:
+            for obs in (self.layout.obs(rows), self.layout.next_obs(rows)):
+                obs.copy_(self.normalizer(obs.movedim(-3, 0)).movedim(0, -3))
+        return rows
 
     def observe(self, rows: Tensor) -> None:
         """Sees new real transitions ``(K, n, width)``; the collector knows more of them."""
+        self.normalizer.update(self.collector.obs)
 
     # ---- the iteration -----------------------------------------------------------------------
 

@@ -147,3 +147,13 @@ class OffPolicyConfig(LearnerConfig):
         for name in ("policy_factory", "critic_factory"):
             found[name] = self.factory(name)
         return self.options_type(**found)
+
+
+@dataclass(kw_only=True)
+class NormalizingConfig(OffPolicyConfig):
+    """Options of algorithms that may normalise what their networks see."""
+
+    normalize_obs: bool = False
+    """Observations are normalised by their running mean and standard deviation."""
+    obs_clip: float = field(default=10.0, metadata=at_least(0))
+    """Bound of normalised observations; 0: none."""

@@ -42,7 +42,7 @@ class PixelCollector(SeedCollector):
                 )
         height, width, channels = self.pixels.shape
         stack = self.pixels.frame_stack
-        self.layout = RowLayout(stack, len(self.box))
+        self.layout = RowLayout(stack, len(self.actions))
         self.frames = FramePool(
             config.num_seeds,
             config.num_envs,

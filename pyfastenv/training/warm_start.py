@@ -30,16 +30,22 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
 
     Raises:
         CheckpointError: It cannot be read.
-        ValueError: Another algorithm, or networks of other shapes; the message has the options
-            that differ.
+        ValueError: Another algorithm, or networks that see other numbers or have other shapes; the
+            message has the options that differ.
     """
     saved = load_checkpoint(path)
-    if saved["algorithm"] != config.algorithm:
+    if saved["algorithm"] not in (config.algorithm, *config.begins_with):
         raise ValueError(
             f"from_run: {path} was trained by {saved['algorithm']}, this is {config.algorithm}"
         )
     if not hasattr(algorithm, "learned"):
         raise ValueError(f"from_run: {config.algorithm} does not say which parts it has learned")
+    sees = [bool(has.get("normalize_obs")) for has in (saved["config"], config.to_dict())]
+    if sees[0] != sees[1]:
+        raise ValueError(
+            f"normalize_obs: {path} was trained with {sees[0]}, this is {sees[1]}, so the networks "
+            "would see other numbers"
+        )
     differences = "; ".join(config.differences(saved["config"])) or "none"
     mine, theirs = algorithm.state_dict(), saved["ranks"][0]["algorithm"]
     new = [name for name in algorithm.learned if name not in theirs]

@@ -98,6 +98,17 @@ TEST(Categorical, RoundingDrawsNoImpossibleAction) {
   }
 }
 
+TEST(Categorical, EpsilonGreedyTakesNoActionBeyondTheLast) {
+  PolicyOptions options = Options(Distribution::kCategorical);
+  options.epsilon = 1.0F;
+  const Policy policy = Constant({{2.0F, 1.0F, 0.0F}}, options);
+  Policy::Scratch scratch(policy);
+  Random random = LargestNumber();
+  policy.Act(0, kObs, random, scratch);
+  EXPECT_EQ(scratch.index, 2);
+  EXPECT_NEAR(scratch.log_prob, -std::log(3.0), 1e-6);
+}
+
 TEST(Categorical, HugeLogitsAreFine) {
   auto [policy, scratch, random] =
       Acting(Constant({{1e30F, 1e30F, -1e30F}}, Options(Distribution::kCategorical)));

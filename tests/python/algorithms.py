@@ -23,6 +23,7 @@ _OWN: dict[str, dict[str, Any]] = {
         "num_envs": 3, "num_steps": 10, "total_steps": 360, "buffer_size": 100,
         "updates_per_step": 1.0,
     },
+    "dqn": {"env_id": "CartPole-v1", "num_steps": 5, "target_every": 3, "epsilon_steps": 120},
     "drqv2": {
         "env_id": "InvertedPendulum-v5", "channels": 4, "strides": (2, 2), "feature_size": 8,
         "total_steps": 160, "updates_per_step": 0.2,

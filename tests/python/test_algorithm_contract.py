@@ -42,9 +42,10 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 REPLAYING = [n for n in NAMES if issubclass(algorithm_module(n).Config, OffPolicyConfig)]
 every_replaying_algorithm = pytest.mark.parametrize("name", REPLAYING)
 several_seeds = pytest.mark.parametrize("name", [n for n in NAMES if "num_seeds" in options_of(n)])
-TAKES_DISCRETE_ACTIONS = {"ppo"}
+TAKES_DISCRETE_ACTIONS = {"dqn", "ppo"}
 # classic control shows no pixels, and nothing is read off these: tests/python/test_drqv2.py
 FROM_PIXELS = {n for n in NAMES if algorithm_module(n).Config.learns_from_pixels}
+DISCRETE = {"dqn"}  # takes no others; what its rows hold: tests/python/test_dqn.py
 every_algorithm_of_numbers = pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in FROM_PIXELS]
 )
@@ -53,7 +54,7 @@ every_exploring_algorithm = pytest.mark.parametrize(
     "name", [n for n in REPLAYING if n not in OFFLINE]
 )
 every_exploring_algorithm_of_numbers = pytest.mark.parametrize(
-    "name", [n for n in REPLAYING if n not in FROM_PIXELS | OFFLINE]
+    "name", [n for n in REPLAYING if n not in FROM_PIXELS | OFFLINE | DISCRETE]
 )
 
 
@@ -90,6 +91,10 @@ def test_help_names_the_algorithm(name: str) -> None:
 # ---- stopping and going on -----------------------------------------------------------------------
 
 RESUMED: dict[str, list[dict[str, Any]]] = {
+    "dqn": [
+        {"normalize_obs": True, "num_seeds": 2, "n_step": 3},
+        {"policy_factory": "small_learners:policy_network", "num_envs": 1},
+    ],
     "drqv2": [{"num_seeds": 2}, {"amp": True, "num_envs": 1}],
     "flashsac": [
         {},
@@ -104,7 +109,10 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}],
     "sac": [
         {"policy_factory": "small_learners:policy_network"},
-        {"env_id": "InvertedPendulum-v5", "num_seeds": 2, "n_step": 3},
+        {
+            **{"env_id": "InvertedPendulum-v5", "num_seeds": 2, "n_step": 3},
+            "normalize_obs": True,
+        },
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
         {"learning_starts": 0},
@@ -141,6 +149,7 @@ def test_a_resumed_training_goes_on_bit_for_bit(name: str, options: dict[str, An
 
 
 KILLED: dict[str, list[dict[str, Any]]] = {
+    "dqn": [{"num_seeds": 2, "double": False, "tau": 1.0}],
     "flashsac": [{"num_seeds": 2, "gamma_schedule": (60, 85, 0.999), "total_steps": 88}],
     "mbpo": [{"dynamics": "flow", "total_steps": 120}],
     "sac": [
@@ -217,7 +226,8 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *((option, 0) for option in ("num_envs", "total_steps", "num_seeds", "num_steps")),
     *((option, 0) for option in ("batch_size", "buffer_size", "num_elites", "model_every")),
     *((option, 0) for option in ("rollout_batch", "flow_batch_size", "policy_width")),
-    *((option, 0) for option in ("max_noise_repeat", "anneal_steps", "n_step")),
+    *((option, 0) for option in ("max_noise_repeat", "anneal_steps", "n_step", "target_every")),
+    *(("epsilon", 1.5), ("final_epsilon", NAN), ("epsilon_steps", 0)),
     *(("eval_every", -1), ("learning_starts", -1), ("noise", -0.1), ("obs_clip", -5.0)),
     *(
         ("alpha", NAN),
@@ -314,7 +324,7 @@ def test_discrete_actions_are_taken_or_refused(name: str, tmp_path: Path) -> Non
     if name in TAKES_DISCRETE_ACTIONS:
         assert algorithm_module(name).train(config).global_step == config.total_steps
         return
-    message = rf"{name} needs continuous actions.*CartPole-v1.*try ppo"
+    message = rf"{name} needs continuous actions.*CartPole-v1.*try dqn or ppo"
     with pytest.raises(ValueError, match=message):
         algorithm_module(name).train(config)
     assert not (tmp_path / "run").exists()
@@ -346,6 +356,10 @@ LEARNING: dict[str, tuple[int, dict[str, Any]]] = {
 # a model of a pendulum that swings up takes minutes, large networks half of one: they balance one,
 # which a random policy lets fall after 6 steps
 BALANCING: dict[str, tuple[int, dict[str, Any]]] = {
+    "dqn": (40, {
+        "total_steps": 6_000, "learning_starts": 500, "batch_size": 64, "hidden_sizes": (64, 64),
+        "buffer_size": 6_000, "learning_rate": 3e-3, "gamma": 0.95, "epsilon_steps": 1_000,
+    }),
     "flashsac": (20, {
         "env_id": "InvertedPendulum-v5", "num_envs": 4, "total_steps": 4_000,
         "learning_starts": 200, "batch_size": 64, "buffer_size": 4_000, "policy_width": 16,
@@ -365,7 +379,7 @@ def test_it_learns(name: str) -> None:
     if name in BALANCING:
         iterations, options = BALANCING[name]
         config = small(name, **options)
-        assert config.env_id == "InvertedPendulum-v5"
+        assert config.env_id in ("CartPole-v1", "InvertedPendulum-v5")
         assert_learns(make(config), iterations, first=15.0, last=50.0)
         return
     iterations, options = LEARNING.get(name, (50, {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from pyfastenv.algorithms import td3_bc
 from pyfastenv.runs.errors import CheckpointError
 from pyfastenv.sampling import datasets
 from pyfastenv.sampling.datasets import read_datasets
+from pyfastenv.training.actor_critic import ActorCritic
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -122,6 +124,26 @@ def test_a_run_goes_on_with_its_own_data_alone(monkeypatch: pytest.MonkeyPatch) 
     # whoever plays the policy needs none
     monkeypatch.setattr(datasets, "open_dataset", None)
     td3_bc.spec.load_policy(small("td3_bc"), state)
+
+
+@pytest.mark.usefixtures("recorded")
+def test_ctrl_c_waits_for_few_gradient_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    taken: list[int] = []
+    run = ActorCritic.run
+
+    def interrupted(self: ActorCritic, rows: Any, *others: Any) -> None:
+        if not taken:
+            signal.raise_signal(signal.SIGINT)
+        taken.append(len(rows))
+        run(self, rows, *others)
+
+    monkeypatch.setattr(ActorCritic, "run", interrupted)
+    config = small("td3_bc", total_steps=2_000, run_dir=tmp_path, log_every=td3_bc.Config.log_every)
+    with pytest.raises(SystemExit):
+        td3_bc.train(config)
+    assert sum(taken) <= 64
 
 
 @pytest.mark.usefixtures("recorded")

@@ -34,6 +34,7 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
     "ppo, discrete, acting on the device": {**DISCRETE, "device": "cuda"},
     "ppo, discrete": {**DISCRETE, "value_clip": 0.2},
     "ppo, plain": {"accelerate": "none"},
+    "dqn, two seeds": {"num_seeds": 2, "normalize_obs": True},
     "td3": {"normalize_obs": True},
     "td3, two seeds, plain": {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
     "td3, hindsight": {"env_id": "dict_tasks:GoalArm", "her_goals": 4, "total_steps": 80},
@@ -49,6 +50,7 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
 # few gradient steps: each operation on paper takes as long as a hundred elsewhere
 SHORT: dict[str, dict[str, Any]] = {
     "ppo": {"num_steps": 8, "update_epochs": 1},
+    "dqn": {"updates_per_step": 0.1},
     "td3": {"updates_per_step": 0.1},
     "td3_bc": {"total_steps": 4},
     "flashsac": {"log_every": 2, "num_blocks": 1},

@@ -15,7 +15,9 @@ from trainings import assert_equal, assert_learns, through_a_file
 from pyfastenv.algorithms import drqv2, sac
 from pyfastenv.nn.functional import random_shift
 from pyfastenv.runs import saved
+from pyfastenv.sampling.exploration import explore
 from pyfastenv.sampling.frames import FramePool
+from pyfastenv.training import collecting
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 SLIDER = str(Path(__file__).with_name("slider_task.py")) + ":Slider"
@@ -187,6 +189,24 @@ def test_losses_are_those_of_plain_networks_and_the_encoder_is_the_critics() -> 
         chosen = torch.cat((obs, actor(obs).tanh()), 1)
         value = torch.stack([critic(chosen)[:, 0] for critic in critics]).amin(0)
     torch.testing.assert_close(metrics[1, 0], -value.mean())
+
+
+def test_exploring_holds_the_pictures_of_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def counted(envs: Any, actions: Any, num_steps: int, draw: Any) -> Any:
+        held.append(num_steps)
+        return explore(envs, actions, num_steps, draw)
+
+    monkeypatch.setattr(collecting, "explore", counted)
+    states = []
+    for most in (collecting._EXPLORE, 10**6):
+        monkeypatch.setattr(collecting, "_EXPLORE", most)
+        algorithm = make(small("drqv2", learning_starts=140, n_step=3))
+        algorithm.iterate()
+        states.append(through_a_file(algorithm.state_dict()))
+    assert held == [50, 20, 70]
+    assert_equal(*states)
 
 
 def test_noise_falls_along_a_line() -> None:

@@ -65,7 +65,7 @@ def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
     assert load_policy(tmp_path / "run").step == 400
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dqn"])  # no robots' actions
 def test_every_algorithm_trains_in_them(name: str) -> None:
     kwargs = {**small(name).env_kwargs, **KWARGS, "max_episode_steps": 50}
     made = make(small(name, env_id="Hopper-v5", env_kwargs=kwargs))

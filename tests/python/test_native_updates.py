@@ -57,11 +57,11 @@ def test_sac_takes_what_fits() -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("rows", lambda x: x[..., :9], r"rows: expected \(steps, 2, 4, 10\) float32"),
-        ("rows", lambda x: x[:, :1], r"rows: expected \(steps, 2, 4, 10\) float32"),
-        ("rows", lambda x: x.astype(np.float64), r"rows: expected \(steps, 2, 4, 10\) float32"),
+        ("rows", lambda x: x[..., :9], r"rows: expected \(n, 2, 4, 10\) float32"),
+        ("rows", lambda x: x[:, :1], r"rows: expected \(n, 2, 4, 10\) float32"),
+        ("rows", lambda x: x.astype(np.float64), r"rows: expected \(n, 2, 4, 10\) float32"),
         ("rows", lambda x: x.astype(np.int64), "rows: expected"),
-        ("noise", lambda x: x[:, :, :7], r"noise: expected \(steps, 2, 8, 2\) float32"),
+        ("noise", lambda x: x[:, :, :7], r"noise: expected \(n, 2, 8, 2\) float32"),
         ("noise", lambda x: x[:4], "noise: expected as many steps as rows has"),
         ("step", lambda _: -1, "step: expected an integer >= 0, got -1"),
         ("policy", lambda x: x[:2], "policy, critic: expected parameters, mean and square"),
@@ -104,7 +104,7 @@ def without_decays(_: object) -> _core.EnsembleHyper:
     ("name", "change", "message"),
     [
         ("samples", lambda x: x[..., :4], r"samples: expected \(2, .*, 5\) float32"),
-        ("samples", lambda x: x[:, :0], r"samples: expected \(2, .*, 5\) float32"),
+        ("samples", lambda x: x[:, :0], "samples: expected at least one row"),
         ("samples", lambda x: x[:1], r"samples: expected \(2, .*, 5\) float32"),
         ("samples", lambda x: x.astype(np.float64), r"samples: expected \(2, .*, 5\) float32"),
         ("order", lambda x: x[:3], r"order: expected \(networks, count\) integers"),

@@ -95,7 +95,7 @@ def test_sensors_and_applied_forces() -> None:
 
 def test_sensors_and_fields_of_runge_kutta_s_steps() -> None:
     """Sensors are those of a step's first evaluation, fields those of its last."""
-    text = SENSORS.replace("<sensor>", '<sensor><e_potential/>')
+    text = SENSORS.replace("<sensor>", "<sensor><e_potential/>")
     model, nsim = from_text(text), 16
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
     for record in (("xpos", "qacc"), ("sensordata", "qacc")):

@@ -395,7 +395,7 @@ def test_the_pool_acts_as_the_learner_thinks() -> None:
     for _ in range(4):
         algorithm.iterate()
     ids = [2, 0, 1]
-    box, learner = algorithm.collector.box, algorithm.learner
+    box, learner = algorithm.collector.actions, algorithm.learner
     batch = rollout(algorithm.envs, algorithm.eval_policy(), 10, policy_id=ids)
     obs = batch.obs.transpose(0, 1)[[1, 2, 0]]  # (K, 10, obs_size)
     expected = learner.act(obs, torch.zeros(3, 10, len(box)))

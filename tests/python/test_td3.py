@@ -113,17 +113,27 @@ def test_gradient_steps_are_those_of_plain_torch(
                     torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["ddpg", "sac"])
 @pytest.mark.parametrize("clip", [10.0, 0.5, 0.0])  # 0: none
-def test_the_pool_acts_as_the_learner_thinks(clip: float) -> None:
+def test_the_pool_acts_as_the_learner_thinks(clip: float, name: str) -> None:
     options = {"normalize_obs": True, "learning_starts": 30, "obs_clip": clip}
-    algorithm = make(small(env_id="Pusher-v5", **options))
-    for _ in range(4):
+    options |= {"num_envs": 3, "num_steps": 10, "total_steps": 20_000, "num_seeds": 2}
+    algorithm = make(algorithms.small(name, env_id="Pusher-v5", **options))
+    while algorithm.global_step < 120:
         algorithm.iterate()
-    batch = rollout(algorithm.envs, algorithm.eval_policy(), 10)
+    policies = algorithm.eval_policy()
+    batch = rollout(algorithm.envs, policies, 10, policy_id=[0] * 3 + [1] * 3)
+    obs = batch.obs.unflatten(1, (2, 3)).transpose(0, 1).flatten(1, 2)  # (K, T * 3, size)
     with torch.no_grad():
-        obs = algorithm.normalizer(batch.obs.flatten(0, 1)[None])
-        actions = 2.0 * algorithm.learner.actor(obs)[0].tanh()
-    torch.testing.assert_close(batch.actions.flatten(0, 1), actions, rtol=0.0, atol=1e-5)
-    (moments,) = algorithm.normalizer.state_dict()["moments"]
-    assert moments["count"] == 120
-    assert algorithm.policies().noise == 0.1
+        outputs = algorithm.learner.actor(algorithm.normalizer(obs))
+    expected = 2.0 * outputs[..., :7].tanh()
+    actions = batch.actions.unflatten(1, (2, 3)).transpose(0, 1).flatten(1, 2)
+    torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+    assert [each["count"] for each in algorithm.normalizer.state_dict()["moments"]] == [120] * 2
+    assert policies.greedy and algorithm.policies().noise == (0.1 if name == "ddpg" else 0.0)
+    # replayed observations are the pool's, normalised by each seed's own moments
+    numbers = torch.arange(30).expand(2, 5, -1)
+    mine, plain = algorithm.replayed(numbers), algorithm.env_pool.take(numbers)
+    for part in (algorithm.layout.obs, algorithm.layout.next_obs):
+        normed = algorithm.normalizer(part(plain).transpose(0, 1)).transpose(0, 1)
+        assert torch.equal(part(mine), normed) and not torch.equal(normed[:, 0], normed[:, 1])

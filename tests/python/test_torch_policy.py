@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 CASES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "categorical": ("Acrobot-v1", 3, {"activation": "tanh"}),
+    "categorical, epsilon-greedy": ("Acrobot-v1", 3, {"activation": "tanh", "epsilon": 0.4}),
     "gaussian": ("Hopper-v5", 3, {"activation": "relu", "log_std": (2, 3)}),
     "gaussian of the network": ("Hopper-v5", 6, {"activation": "elu"}),
     "tanh_gaussian": ("Pendulum-v1", 2, {"activation": "silu"}),
@@ -42,7 +44,7 @@ def case(name: str, *, normalised: bool = True) -> tuple[Any, PolicySpec]:
     network = MLP(
         (obs_size, 16, 8, num_outputs), activation=fields.pop("activation"), num_networks=2
     )
-    return envs, network.spec(distribution=name.partition(" ")[0], **fields)
+    return envs, network.spec(distribution=name.replace(",", " ").partition(" ")[0], **fields)
 
 
 @pytest.mark.parametrize("normalised", [True, False])
@@ -98,6 +100,28 @@ def test_observations_of_another_shape_are_named(shape: tuple[int, ...]) -> None
     message = re.escape(f"obs: expected (3,) or (B, 3), got {shape}")
     with pytest.raises(ValueError, match=message):
         policy.act(np.zeros(shape))
+
+
+def test_epsilon_greedy_actions_are_the_best_or_uniform() -> None:
+    envs, spec = case("categorical, epsilon-greedy")
+    envs.reset(seed=3)
+    batch = pyfastenv.rollout(envs, spec, 1_000)
+    policy = TorchPolicy.of(spec, envs.single_action_space)
+    obs = batch.obs.flatten(0, 1).float()
+    best, drawn = policy(obs), policy.draw(obs)
+    for actions, log_probs in (
+        (batch.actions.flatten(), batch.log_probs.flatten()),
+        (drawn.actions, drawn.log_probs),
+    ):
+        # of 4,000, the best 0.6 + 0.4 / 3 of them, each of the others 0.4 / 3
+        for beyond, share in enumerate((0.6 + 0.4 / 3, 0.4 / 3, 0.4 / 3)):
+            mine = (actions - best) % 3 == beyond
+            assert float(mine.double().mean()) == pytest.approx(share, abs=0.03)
+            assert log_probs[mine].exp().numpy() == pytest.approx(share, abs=1e-6)
+    assert torch.equal(policy.as_greedy().draw(obs).log_probs, torch.zeros(4_000))
+    for fields in ({"epsilon": 1.1}, {"epsilon": 0.1, "distribution": "deterministic"}):
+        with pytest.raises(ValueError, match="epsilon: expected None, or 0 to 1 of a categorical"):
+            replace(spec, **fields)
 
 
 def test_a_distribution_that_does_not_fit() -> None:

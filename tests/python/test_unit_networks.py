@@ -187,8 +187,8 @@ def test_it_refuses_what_does_not_fit() -> None:
     }
     first = core.forward(**good)
     for name, value, message in (
-        ("inputs", x[:1].numpy(), r"inputs: expected \(2, rows, 5\) float32"),
-        ("inputs", x.double().numpy(), r"inputs: expected \(2, rows, 5\) float32"),
+        ("inputs", x[:1].numpy(), r"inputs: expected \(2, n, 5\) float32"),
+        ("inputs", x.double().numpy(), r"inputs: expected \(2, n, 5\) float32"),
         ("inputs", torch.zeros(2, 11, 5).numpy(), "inputs: expected 1 to 10 rows, got 11"),
         ("inputs", torch.zeros(2, 0, 5).numpy(), "inputs: expected 1 to 10 rows, got 0"),
         ("parameters", compiled.parameters[1:].numpy(), "parameters: expected a writeable"),

@@ -22,7 +22,7 @@ from guess import Guess, train
 from trainings import assert_equal, assert_same_run, final_state, through_a_file
 
 from pyfastenv import cli, load_policy
-from pyfastenv.algorithms import ppo, sac
+from pyfastenv.algorithms import ppo, sac, td3, td3_bc
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs import folder as run_folder
 from pyfastenv.runs.errors import CheckpointError
@@ -230,6 +230,32 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path)
     with pytest.raises(ValueError, match="guess does not say which parts it has learned"):
         train(tmp_path / "new", from_run=path)
     assert not (tmp_path / "new").exists()
+
+
+def test_what_was_learned_offline_goes_on_online(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    td3_bc.train(small("td3_bc", run_dir=tmp_path / "first"))
+    theirs = final_state(tmp_path / "first")["algorithm"]
+    began: dict[str, Any] = {}
+
+    class Look(Callback):
+        def on_start(self, run: Run) -> None:
+            state = run.algorithm.state_dict()
+            began.update(through_a_file({k: state[k] for k in ("learner", "normalizer")}))
+
+    options = {"from_run": tmp_path / "first", "learning_starts": 0, "quiet": False}
+    with pytest.raises(ValueError, match=r"normalize_obs: .* with True, this is False, so the net"):
+        td3.train(small("td3", run_dir=tmp_path / "second", **options))
+    assert not (tmp_path / "second").exists()
+    config = small("td3", run_dir=tmp_path / "second", normalize_obs=True, **options)
+    result = td3.train(config, callbacks=[Look()])
+    assert result.global_step == config.total_steps
+    assert_equal(began, {name: theirs[name] for name in began})
+    said = capsys.readouterr().out
+    assert "alpha was 2.5, is None" in said and "Begins anew: no part of it." in said
+    with pytest.raises(ValueError, match="was trained by td3_bc, this is sac"):
+        sac.train(small("sac", run_dir=tmp_path / "third", **options))
 
 
 def test_an_optimiser_of_other_parameters_begins_anew_and_a_fixed_temperature_stays(

@@ -33,7 +33,7 @@ from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Bat
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.off_policy import OffPolicy
-from pyfastenv.training.off_policy_config import OffPolicyConfig
+from pyfastenv.training.off_policy_config import NormalizingConfig, OffPolicyConfig
 from pyfastenv.training.presets import presets_of
 
 # ---- options -------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class SACConfig(OffPolicyConfig):
 
 
 @dataclass(kw_only=True)
-class Config(SACConfig):
+class Config(SACConfig, NormalizingConfig):
     """Soft actor-critic."""
 
     algorithm: ClassVar[str] = "sac"
@@ -298,6 +298,7 @@ class SACTraining(OffPolicy[C]):
             self.envs.single_action_space,
             distribution="tanh_gaussian",
             log_std_range=self.learner.options.log_std_range,
+            **self.normalizer.spec_fields(),
         )
 
 

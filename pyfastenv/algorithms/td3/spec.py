@@ -32,9 +32,8 @@ from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
-from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy import OffPolicy
-from pyfastenv.training.off_policy_config import OffPolicyConfig
+from pyfastenv.training.off_policy_config import NormalizingConfig
 from pyfastenv.training.presets import presets_of
 
 # ---- options -------------------------------------------------------------------------------------
@@ -51,11 +50,12 @@ class TD3Options(ActorCriticOptions):
 
 
 @dataclass(kw_only=True)
-class Config(OffPolicyConfig):
+class Config(NormalizingConfig):
     """Twin delayed deep deterministic policy gradient."""
 
     algorithm: ClassVar[str] = "td3"
     presets = presets_of("td3")
+    begins_with = ("td3", "td3_bc")
     processes = True
     exploration_dtype = torch.float32
     options_type = TD3Options
@@ -80,10 +80,6 @@ class Config(OffPolicyConfig):
     """Standard deviation of the noise on the target policy's actions, in units of noise …"""
     target_noise_clip: float = field(default=0.5, metadata=at_least(0))
     """… and its bound."""
-    normalize_obs: bool = False
-    """Observations are normalised by their running mean and standard deviation."""
-    obs_clip: float = field(default=10.0, metadata=at_least(0))
-    """Bound of normalised observations; 0: none."""
     hidden_sizes: tuple[int, ...] = field(default=(256, 256), metadata=WIDTHS)
     """Hidden layers, of policy and critics each."""
     activation: Activation = "relu"
@@ -282,21 +278,12 @@ class TD3(OffPolicy[Config]):
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
-        self.normalizer = SeedNormalizers(
-            config.num_seeds,
-            self.layout.obs_size,
-            clip=config.obs_clip,
-            device=self.device,
-            enabled=config.normalize_obs,
-        )
-        self.parts.append("normalizer")
-        self.learned.append("normalizer")
         if restore is not None:
             self.load_state_dict(restore)
 
     def make_learner(self) -> TD3Learner:
         """Policy and critics."""
-        config, box = self.config, self.collector.box
+        config, box = self.config, self.collector.actions
         seeds = config.streams(Stream.POLICY)
         options = config.options()
         return self.learner_type(self.layout, box, seeds, options, self.device, self.functions)
@@ -310,22 +297,15 @@ class TD3(OffPolicy[Config]):
             **self.normalizer.spec_fields(),
         )
 
-    def observe(self, rows: Tensor) -> None:
-        """Takes the moments of new observations."""
-        self.normalizer.update(self.collector.obs)
-
     def step(self, metrics: dict[str, float]) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         self.advance(self.config.num_steps)
 
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Independent minibatches ``(count, K, B, width)``, observations normalised, and noise."""
+        """Independent minibatches ``(count, K, B, width)``, and noise."""
         size = self.config.batch_size // distributed.world_size()
         there = int(self.env_pool.sizes[0])  # seeds step alike: as many rows each
-        rows = self.replayed(self.streams.integers(there, count * size))
-        for obs in (self.layout.obs(rows), self.layout.next_obs(rows)):
-            obs.copy_(self.normalizer(obs))
-        rows = rows.view(self.config.num_seeds, count, size, -1).transpose(0, 1)
+        rows = self.replayed(self.streams.integers(there, count, size))
         noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
         return rows, noise
 

@@ -63,8 +63,6 @@ class Config(td3.Config):
     """Gradient steps."""
     eval_every: int = field(default=5_000, metadata=at_least(0) | BOOKKEEPING)
     """Gradient steps between evaluations; 0: only at the end."""
-    log_every: int = field(default=1_000, metadata=at_least(1))
-    """Gradient steps between lines of the log."""
     learning_starts: int = field(default=0, metadata=at_least(0))
     """Nothing is explored."""
     buffer_size: int = field(default=1, metadata=at_least(1))
@@ -185,7 +183,7 @@ class TD3BC(td3.TD3):
         if self._digest:
             return
         new, returns, lengths = read_datasets(self.config.dataset, self.envs)
-        unit = self.collector.box.to_unit(new.actions).clamp(-1.0, 1.0)
+        unit = self.collector.actions.to_unit(new.actions).clamp(-1.0, 1.0)
         rows = self.layout.pack(new.obs, unit, new.next_obs, new.rewards, new.terminated)
         self.env_pool = ReplayPool(1, len(rows), self.layout.width, self.device)
         self.env_pool.add(rows[None].to(self.device))
