@@ -348,7 +348,11 @@ int32_t FunctionEnv::LoadState(const TaskFrame& frame) noexcept {
     if (&frame == &control_frame_) {
       throw std::runtime_error("control may read time, qpos and qvel of data, and nothing else");
     }
-    LoadWholeState(/*control_is_set=*/frame.fresh != 0);
+    if (frame.fresh == 0) {
+      LoadStateAhead();
+    } else {
+      LoadWholeState(/*control_is_set=*/true);
+    }
   });
 }
 

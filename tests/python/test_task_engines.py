@@ -287,8 +287,26 @@ class Sliding(Chasing):
         self.model.geom(1).pos[2] = rng.uniform(-0.1, 0.0)
 
 
+class Kicked(Feeling):
+    """Reads and writes forces before the physics, and writes those of the next step after it."""
+
+    def step(self, data: Any, action: Any, info: Any, rng: Any) -> tuple[Any, Any]:
+        if np.abs(data.xfrc_applied[1, 0]) < 5.0 and rng.random() < 0.2:
+            data.xfrc_applied[1, :2] = rng.uniform(-8.0, 8.0, 2)
+        result = super().step(data, action, info, rng)
+        if rng.random() < 0.2:
+            data.qfrc_applied[6] = rng.uniform(-0.5, 0.5)
+        return result
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["force"] = data.xfrc_applied[1, :2]
+        obs["warm"] = data.qacc_warmstart
+
+
 @pytest.mark.parametrize(
-    ("task", "most"), [(Fleeing, 0.3), (Sliding, 1.0), (Remembering, 0.4), (LateMemory, 0.4)]
+    ("task", "most"),
+    [(Fleeing, 0.3), (Sliding, 1.0), (Remembering, 0.4), (LateMemory, 0.4), (Kicked, 0.3)],
 )
 def test_other_steps_than_those_prepared_are_left_to_mj_step(task: Any, most: float) -> None:
     lanes, mujoco = both(task)

@@ -298,6 +298,10 @@ bool MujocoEnv::IsPrepared(const Action* action) {
   if (ahead_ == nullptr || taken_) return false;
   const int first = drawn_.empty() ? 0 : drawn_[0].offset - workspace_.state_size();
   if (!lanes_->IsFor(*ahead_, data(), cache_.data() + first)) return false;
+  if (is_whole_) {
+    workspace_.Save(compared_.data());
+    if (!lanes_->BeganWith(*ahead_, compared_)) return false;
+  }
   return ahead_->between.empty() || (action != nullptr && HasSameControls(*action));
 }
 
@@ -306,6 +310,7 @@ void MujocoEnv::TakePrepared() {
     std::copy_n(lanes_->ControlIn(ahead_->after), model().nu, data().ctrl);
   }
   workspace_.LoadMotion(ahead_->after.data());
+  if (is_whole_) workspace_.LoadRest(ahead_->after.data());
   if (lanes_->reads_sensors()) {
     workspace_.Run([this] { lanes_->ReadSensors(*ahead_, model(), data()); });
     workspace_.LoadMotion(ahead_->after.data());
@@ -331,10 +336,18 @@ bool MujocoEnv::HasSameControls(const Action& action) {
 
 void MujocoEnv::LoadWholeState(bool control_is_set) {
   if (ahead_ == nullptr) return;
-  std::vector<double> ctrl(data().ctrl, data().ctrl + model().nu);
-  workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
-  if (control_is_set) std::copy(ctrl.begin(), ctrl.end(), data().ctrl);
+  if (!is_whole_) {
+    std::vector<double> ctrl(data().ctrl, data().ctrl + model().nu);
+    workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
+    if (control_is_set) std::copy(ctrl.begin(), ctrl.end(), data().ctrl);
+  }
   ahead_ = nullptr;
+}
+
+void MujocoEnv::LoadStateAhead() {
+  if (ahead_ == nullptr || is_whole_) return;
+  workspace_.LoadRest(row_);
+  is_whole_ = true;
 }
 
 // ---- rows ----
@@ -343,7 +356,7 @@ void MujocoEnv::Load(const double* row) {
   workspace_.SwapFields(row + fields_offset_);
   row_ = row;
   ahead_ = lanes_ ? lanes_->Find(row) : nullptr;
-  taken_ = false;
+  taken_ = is_whole_ = false;
   found_ = ahead_ != nullptr;
   if (poisons_) workspace_.Poison();
   if (found_) {
@@ -356,7 +369,7 @@ void MujocoEnv::Load(const double* row) {
 }
 
 void MujocoEnv::Save(double* row) const {
-  if (ahead_ == nullptr) {
+  if (ahead_ == nullptr || is_whole_) {
     workspace_.Save(row);
   } else {
     const double* state = taken_ ? ahead_->after.data() : row_;

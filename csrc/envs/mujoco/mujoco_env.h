@@ -128,6 +128,9 @@ class MujocoEnv : public Environment {
   /// Makes mjData hold the whole state (of which a prepared step needs the motion only), besides
   /// the control if it has been set; required by whoever reads or writes more of it.
   void LoadWholeState(bool control_is_set);
+  /// The same before the physics, where a prepared step may still be taken: if all that it began
+  /// with is the same when Simulate is called.
+  void LoadStateAhead();
 
   const mjModel& model() const { return workspace_.model(); }
   mjData& data() { return workspace_.data(); }
@@ -203,6 +206,7 @@ class MujocoEnv : public Environment {
   const PreparedSteps::Step* ahead_ = nullptr;  // its prepared step; mjData holds its motion alone
   bool taken_ = false;                          // … after that step
   bool found_ = false;                          // it had one when it was loaded
+  bool is_whole_ = false;                       // mjData holds the whole state nevertheless
   // written by this object's thread, read by any
   std::atomic<int64_t> lane_steps_{0}, misses_{0}, checks_{0}, differences_{0};
 };

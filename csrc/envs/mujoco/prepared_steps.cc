@@ -159,6 +159,10 @@ bool PreparedSteps::IsFor(const Step& step, const mjData& data, const double* wr
          (num_written_ == 0 || SameBits(written, step.numbers.data(), num_written_));
 }
 
+bool PreparedSteps::BeganWith(const Step& step, const std::vector<double>& state) {
+  return SameBits(state.data(), step.before.data(), step.before.size());
+}
+
 // The controls under which a substep runs.
 const double* PreparedSteps::ControlAt(const Step& step, int substep) const {
   const auto asked = static_cast<size_t>(substep / control_every_);

@@ -68,6 +68,8 @@ class PreparedSteps {
   /// Whether it is the step of the motion and control that mjData holds, and of these fields that
   /// may have been written.
   bool IsFor(const Step& step, const mjData& data, const double* written) const;
+  /// Whether the step began with this state.
+  static bool BeganWith(const Step& step, const std::vector<double>& state);
   /// The control of a state: `before`, `after`, or one between them.
   const double* ControlIn(const std::vector<double>& state) const {
     return state.data() + layout_.ctrl;
