@@ -26,8 +26,8 @@ class Derivation {
   /// A pair of geoms, in Tables' order.
   void AddPair(const ContactSource& source) { pairs_.push_back(source); }
   /// A geom whose sizes, volumes, margin and quaternion (which may be no unit's) must be the
-  /// model's in every environment: MuJoCo's
-  /// functions, which see the model, collide it or wrap tendons about it.
+  /// model's in every environment: MuJoCo's functions, which see the model, collide it or wrap
+  /// tendons about it.
   void KeepShape(int geom);
   /// A plane, whose volumes must be the model's: those that the compiler makes have no end.
   void KeepVolumes(int geom);
