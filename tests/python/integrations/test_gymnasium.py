@@ -190,6 +190,29 @@ def test_record_video(tmp_path: Path) -> None:
     assert_same(*frames)
 
 
+@pytest.mark.usefixtures("gl")
+def test_a_picture_as_the_observation() -> None:
+    looks: dict[str, Any] = {"width": 84, "height": 84}
+    pool = pyfastenv.make_vec(
+        "HalfCheetah-v5", 1, pixels={**looks, "frame_stack": 1, "camera": "track"}
+    )
+    ours, theirs = (
+        gymnasium.wrappers.AddRenderObservation(
+            gymnasium.make(env_id, render_mode="rgb_array", camera_name="track", **looks)
+        )
+        for env_id in ("pyfastenv/HalfCheetah-v5", "HalfCheetah-v5")
+    )
+    pictures = [envs.reset(seed=3)[0] for envs in (pool, ours, theirs)]
+    for action in np.random.default_rng(0).uniform(-1.0, 1.0, (4, 6)).astype(np.float32):
+        np.testing.assert_array_equal(pictures[0][0], pictures[1])
+        assert np.abs(pictures[1].astype(np.int64) - pictures[2]).mean() < 3.0
+        pictures = [
+            envs.step(a)[0] for envs, a in ((pool, action[None]), (ours, action), (theirs, action))
+        ]
+    for envs in (pool, ours, theirs):
+        envs.close()
+
+
 def test_human_rendering() -> None:
     pytest.importorskip("pygame")
     pytest.importorskip("cv2")
