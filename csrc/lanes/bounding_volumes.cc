@@ -193,13 +193,14 @@ bool UnderestimatesDistance(const mjModel& m, const GeomPair& pair) {
   return boxes || (!HasOwnCollision(m, pair) && IsOff(m, mjDSBL_NATIVECCD));
 }
 
-}  // namespace
-
+// Whether a frame that is turned by it neither shrinks nor grows.
 bool IsUnit(const mjtNum* quat) {
   const double squared =
       quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3];
   return std::abs(squared - 1) < 1e-9;
 }
+
+}  // namespace
 
 std::vector<Box> FixedShapes(const mjModel& m) {
   std::vector<Box> shapes(static_cast<size_t>(m.ngeom));

@@ -25,9 +25,6 @@ struct Box {
 /// height fields.
 std::vector<Box> FixedShapes(const mjModel& m);
 
-/// Whether a frame that is turned by it neither shrinks nor grows.
-bool IsUnit(const mjtNum* quat);
-
 class BoundingVolumes {
  public:
   /// Reads the model as it stands; `fixed` are its FixedShapes.
