@@ -20,19 +20,25 @@ def run_script(script: str, *args: object, **kwargs: Any) -> str:
     return done.stdout
 
 
-FRAME_SKIP = 200
 LONG = """
 import os, signal, sys, threading, time
 import numpy as np, pyfastenv
 # whoever starts the tests in the background may have Ctrl-C ignored, which children inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# with either engine one call takes a second or so on one thread, one environment a few milliseconds
-lanes = pyfastenv.make_vec("Humanoid-v5", 1).stats()["engine"] == "lanes"
-envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]),
-                          frame_skip=int(sys.argv[2]) // (1 if lanes else 4),
-                          reset_noise_scale=0.01, terminate_when_unhealthy=False)
+def humanoids(num_envs, frame_skip):
+    envs = pyfastenv.make_vec("Humanoid-v5", num_envs, num_threads=int(sys.argv[1]),
+                              frame_skip=frame_skip, reset_noise_scale=0.01,
+                              terminate_when_unhealthy=False)
+    envs.reset(seed=0)
+    return envs
+with humanoids(64, 10) as few:
+    for _ in range(2):  # the first tries the engines
+        begin = time.process_time()
+        few.step(np.zeros((64, 17), np.float32))
+    physics_step = (time.process_time() - begin) / 640
+# a call takes so many seconds of processor time on any machine, with any engine or sanitizer
+envs = humanoids(1000, 1 + int(float(sys.argv[2]) / physics_step / 1000))
 actions = np.zeros((1000, 17), np.float32)
-envs.reset(seed=0)
 sent = []
 def press(after=0.15):  # Ctrl-C, in a moment
     def now():
@@ -43,16 +49,14 @@ def press(after=0.15):  # Ctrl-C, in a moment
 PROMPT = 0.5  # seconds of processor time, which do not depend on who else computes
 
 
-def interrupt(
-    script: str, num_threads: int, *, frame_skip: int = FRAME_SKIP
-) -> tuple[float, list[str]]:
-    """Runs a script that interrupts itself by ``press()``.
+def interrupt(script: str, num_threads: int, *, seconds: float = 2.0) -> tuple[float, list[str]]:
+    """Runs a script that interrupts itself by ``press()``; a step takes so much processor time.
 
     Returns the processor time [s] that the script needed until it was interrupted, which it prints,
     and further lines. If that is much, it may have been held up: it has two more tries.
     """
     for _ in range(3):
-        out = run_script(LONG + script, num_threads, frame_skip).splitlines()
+        out = run_script(LONG + script, num_threads, seconds).splitlines()
         delay = float(out[0])
         if delay < PROMPT:
             break

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from parity import MODES, assert_same
-from scripts import FORK, FRAME_SKIP, LONG, PROMPT, interrupt, run_script
+from scripts import FORK, LONG, PROMPT, interrupt, run_script
 
 import pyfastenv
 from pyfastenv.errors import EnvError, ResetNeededError
@@ -396,8 +396,8 @@ for call in ("envs.step(actions)", "envs.send(actions); envs.recv()"):
 def test_ctrl_c(what: str, num_threads: int) -> None:
     script, expected = INTERRUPTED[what]
     # what is completed after all takes half as long
-    skip = FRAME_SKIP if what in ("step", "reset") else FRAME_SKIP // 2
-    delay, lines = interrupt(script, num_threads, frame_skip=skip)
+    seconds = 2.0 if what in ("step", "reset") else 1.0
+    delay, lines = interrupt(script, num_threads, seconds=seconds)
     assert 0 < delay < PROMPT
     assert lines == expected
 
@@ -562,7 +562,7 @@ print(time.process_time() - begin)
 """
     script = LONG + under_way + ENDS[end] + "\nprint(time.process_time())"
     before = processor_time_of_children()
-    needed, ended = map(float, run_script(script, num_threads, 2 * FRAME_SKIP).split())
+    needed, ended = map(float, run_script(script, num_threads, 8.0).split())
     total = processor_time_of_children() - before
     assert total - ended < 3.0 + 6.0 * needed
 

@@ -270,9 +270,9 @@ def test_ctrl_c(shape: tuple[int, int], text: str, threads: int) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with physics.Rollout(nthread=threads) as pool:
-        for _ in range(5):  # the machine may hold the timer up until the rollout has ended
+        for attempt in range(6):  # until the rollout has not ended before the timer
             returned = False
-            timer = threading.Timer(0.05, press)
+            timer = threading.Timer(0.05 / 2**attempt, press)
             timer.start()
             try:
                 pool.rollout(model, data, x, state=state)

@@ -778,7 +778,7 @@ envs.reset(seed=0)
 print(len(rollout(envs, spec, 100).episodes) > 0)
 """,
         num_threads,
-        frame_skip=20,  # a block of environments, under sanitizers too, well within a second
+        seconds=0.2,  # a hundred times
     )
     assert 0 < delay < 3.0  # far less than the rollout, and room for sanitizers on a busy machine
     assert lines == ["reset needed", "True"]
@@ -800,7 +800,7 @@ rollout(envs, spec, 1, out=out)  # the handler has swallowed it: the call is com
 print(envs.stats()["steps"])
 """,
         2,
-        frame_skip=40,  # a second or so of two threads, far more than the handler waits for
+        seconds=1.0,
     )
     assert delay > 0
     assert lines == ["busy", "1000"]
