@@ -129,6 +129,25 @@ def test_depth_and_segments_are_mujocos(scene: tuple[Any, Any]) -> None:
     assert ours.render().dtype == np.uint8
 
 
+SHEETS = """<mujoco><worldbody>
+  <geom type="cylinder" zaxis="0 -1 0" size="1 .02" pos="0 .1 0" rgba=".4 .8 .6 .5"/>
+  <geom size=".1" pos="1 0 0" rgba="1 0 0 1"/><geom size=".1" pos="1 0 0"/>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.usefixtures("gl")
+def test_thin_sheets_and_coinciding_geoms_are_mujocos() -> None:
+    """A lid's light covers all of it; of geoms in the same place the last is seen."""
+    scene = load(SHEETS)
+    with mujoco.Renderer(scene[0], *SIZE) as theirs, pyfastenv.Renderer(scene[0], *SIZE) as ours:
+        for renderer in (ours, theirs):
+            renderer.update_scene(scene[1])
+        assert difference(ours.render(), theirs.render()) < 1.0
+        for renderer in (ours, theirs):
+            renderer.enable_segmentation_rendering()
+        assert (ours.render() == theirs.render()).all(-1).mean() > 0.99
+
+
 def test_the_groups_of_an_option_are_hidden(scene: tuple[Any, Any]) -> None:
     option = mujoco.MjvOption()
     option.geomgroup[0] = 0

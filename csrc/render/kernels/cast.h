@@ -138,7 +138,9 @@ inline Wide3 NormalAt(const Shape& s, const Wide3& at) {
       return Unit(Times(at, Times(k, k)));
     }
     case Form::kCylinder: {
-      const Mask lid = Abs(at.z) > s.size.z * 0.9999F;
+      // nearer to a lid than to the side: rounding of either is below the other's distance
+      const Wide inside = s.size.x - Sqrt(at.x * at.x + at.y * at.y);
+      const Mask lid = s.size.z - Abs(at.z) < inside;
       const Wide k = Pick(lid, 0.0F, 1 / s.size.x);
       const Wide z = Pick(at.z > 0.0F, 1.0F, -1.0F);
       return {at.x * k, at.y * k, Pick(lid, z, 0.0F)};

@@ -25,7 +25,7 @@ inline void Scan(const Canvas& c, const View& v, const LocalView& local, const R
         May allowed;
         if (!may(block, allowed)) continue;
         const Wide depth = Cast<kForm>(s, RaysAt(local, c.X(v, bx, 0.5F), y), local.start);
-        const Mask nearer = allowed.mask & (depth < target.Depth(block)) &
+        const Mask nearer = allowed.mask & (depth <= target.Depth(block)) &
                             (depth > allowed.nearest) & (depth < v.far);
         target.Add(block, nearer, depth, index);
       }
@@ -54,11 +54,11 @@ inline void DrawMesh(Canvas& c, int index) {
             [&](int x, int y, Mask mask, Wide depth, int triangle) {
               if (is_single) {
                 const int block = y * c.blocks_x + x;
-                c.seen.Add(block, mask & (depth < c.seen.Depth(block)), depth, index, triangle);
+                c.seen.Add(block, mask & (depth <= c.seen.Depth(block)), depth, index, triangle);
                 return;
               }
               Seen& seen = SamplesAt(c, patches, x, y);
-              Keep(seen, mask & (depth < seen.depth), depth, index, triangle);
+              Keep(seen, mask & (depth <= seen.depth), depth, index, triangle);
             });
 }
 
