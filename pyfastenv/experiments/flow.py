@@ -93,8 +93,6 @@ class Config(Sizes):
     """Real transitions to begin with."""
     max_epochs: int = 1_000
     """Measurement of a fit."""
-    agent_updates: int = 20
-    """Gradient steps of the agent in a training each time; the document's program has 200."""
     learning: bool = field(default=True, metadata=CHOICE)
     """Whether trainings with and without the flow are made …"""
     learning_steps: int = 3_000
@@ -353,7 +351,6 @@ def _cpu_us(call: Callable[[], object], batch: int) -> float:
 def _learn(dynamics: str, length: int, seed: int, config: Config) -> Row:
     """Returns, and how wrong the model is about fresh real transitions of its policy."""
     options: dict[str, Any] = {"dynamics": dynamics, "rollout_schedule": (0, 0, length, length)}
-    options |= {} if config.quick else {"model_agent_updates": config.agent_updates}
     options |= {"seed": seed, "amp": True, "log_every": min(50, config.learning_steps)}
     with _ours(config, config.max_epochs, **options) as mbpo, Clock() as clock:
         _go_on(mbpo, config.learning_steps)
