@@ -79,11 +79,7 @@ class OffPolicy(ABC, Generic[C]):
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.learned = ["learner"]
         self.normalizer = SeedNormalizers(
-            config.num_seeds,
-            self.layout.obs_size,
-            clip=getattr(config, "obs_clip", 0.0),
-            device=self.device,
-            enabled=getattr(config, "normalize_obs", False),
+            config.num_seeds, self.layout.obs_size, clip=config.obs_bound, device=self.device
         )
         if self.normalizer.enabled:
             self.parts.append("normalizer")
