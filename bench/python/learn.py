@@ -1,9 +1,10 @@
 """Trains the studies of docs/results: ``python bench/python/learn.py STUDY [--env-ids …] …``.
 
 Trains the cases of a study (studies.py) with their presets and writes docs/results/<study>.json as
-it goes, then the pages (results_page.py). It may be stopped at any moment, by Ctrl-C, SIGTERM or a
-kill, and goes on by the same command from the latest checkpoint; what is done is not trained again.
-Several may run at a time, on different robots or studies.
+it goes, after each the study's page and at last all pages (results_page.py). It may be stopped at
+any moment, by Ctrl-C, SIGTERM or a kill, and goes on by the same command from the latest
+checkpoint; what is done is not trained again. Several may run at a time, on different robots or
+studies.
 """
 
 from __future__ import annotations
@@ -132,8 +133,9 @@ def train_all(study: Study, output: Path, runs: Path) -> bool:
             except DivergedError as error:
                 print(f"{about}: {error}", file=sys.stderr, flush=True)
                 well = False
-            results_page.write_all(output)
+            results_page.write(output, study.name)
         gc.collect()  # replayed transitions may take most of the memory
+    results_page.write_all(output)
     return well
 
 

@@ -12,6 +12,7 @@ from pyfastenv.experiments.measure import quiet_stderr
 from pyfastenv.tools.contestants import (
     SEED,
     Actions,
+    Contestant,
     Ours,
     time_steps,
 )
@@ -46,16 +47,15 @@ class OursAsync(Ours):
         return int(num_steps) * int(num_envs) / (time.perf_counter() - start)
 
 
-class EnvPool:
+class EnvPool(Contestant):
     """EnvPool's synchronous ``step``, one mjData per environment, its own MuJoCo."""
 
     name: ClassVar[str] = "EnvPool"
-    share_of_steps: ClassVar[float] = 1.0
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
         import envpool
 
-        self.envs: Any = envpool.make(
+        self.envs = envpool.make(
             env_id, env_type="gymnasium", num_envs=num_envs, num_threads=num_threads, seed=SEED
         )
 
@@ -64,15 +64,11 @@ class EnvPool:
         self.envs.reset()
         return time_steps(self.envs.step, actions)
 
-    def close(self) -> None:
-        self.envs.close()
 
-
-class MujocoBatch:
+class MujocoBatch(Contestant):
     """``mujoco.batch``: physics only, so no reward, observation, episode's end or reset."""
 
     name: ClassVar[str] = "mujoco.batch (physics only)"
-    share_of_steps: ClassVar[float] = 1.0
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
         from mujoco import batch

@@ -423,6 +423,13 @@ def pages(folder: Path) -> dict[str, str]:
     return {**found, "README.md": summary_page(studies)}
 
 
+def write(folder: Path, name: str) -> None:
+    """A study's page and picture."""
+    study, runs = STUDIES[name], curves.read(folder, name)
+    write_text(folder / f"{name}.md", study_page(study, runs))
+    draw_study(study, runs, folder / f"{name}.png")
+
+
 def write_all(folder: Path) -> None:
     """Pages and pictures."""
     for name, text in pages(folder).items():

@@ -5,15 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 
-class Progress(Protocol):
-    """Shows how far a run is."""
+class Progress:
+    """Shows how far a run is; this one shows nothing."""
 
-    def update(self, step: int, metrics: Mapping[str, float]) -> None: ...
-    def say(self, text: str) -> None: ...
-    def close(self) -> None: ...
+    def update(self, step: int, metrics: Mapping[str, float]) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 def make_progress(
@@ -28,26 +33,13 @@ def make_progress(
         lines_to: Where lines go if stdout is no terminal; None: there all the same.
     """
     if quiet:
-        return SilentProgress()
+        return Progress()
     if sys.stdout.isatty():
         return BarProgress(total_steps, start_step)
     return LineProgress(total_steps, start_step, file=lines_to)
 
 
-class SilentProgress:
-    """Shows nothing."""
-
-    def update(self, step: int, metrics: Mapping[str, float]) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class LineProgress:
+class LineProgress(Progress):
     """A plain line every ``interval`` seconds."""
 
     def __init__(
@@ -84,11 +76,8 @@ class LineProgress:
     def say(self, text: str) -> None:
         print(text, file=self._file, flush=True)
 
-    def close(self) -> None:
-        pass
 
-
-class BarProgress:
+class BarProgress(Progress):
     """rich's bar: steps, steps per second, mean return, time left."""
 
     def __init__(self, total_steps: int, start_step: int, console: Any = None):

@@ -10,10 +10,11 @@ counts as a call for everyone.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -30,29 +31,31 @@ Actions = NDArray[Any]
 SEED = 0
 
 
-class Contestant(Protocol):
-    """The protocol of a contestant."""
+class Contestant(ABC):
+    """The base of contestants; most have :attr:`envs`, vectorised as gymnasium does it."""
 
     name: ClassVar[str]
     # of the actions, how much a run uses: slow contestants would take minutes otherwise
-    share_of_steps: ClassVar[float]
+    share_of_steps: ClassVar[float] = 1.0
+    envs: Any
 
+    @abstractmethod
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None: ...
 
     def run(self, actions: Actions) -> float:
         """Environment calls per second."""
-        ...
+        self.envs.reset(seed=SEED)
+        return time_steps(self.envs.step, actions)
 
     def close(self) -> None:
         """Frees memory, threads and processes."""
-        ...
+        self.envs.close()
 
 
-class Ours:
+class Ours(Contestant):
     """pyfastenv's ``step``, all defaults: float64 observations, copies, infos."""
 
     name: ClassVar[str] = "pyfastenv"
-    share_of_steps: ClassVar[float] = 1.0
     engine: ClassVar[str] = "auto"
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
@@ -60,19 +63,11 @@ class Ours:
             env_id, num_envs, num_threads=num_threads, engine=self.engine
         )
 
-    def run(self, actions: Actions) -> float:
-        self.envs.reset(seed=SEED)
-        return time_steps(self.envs.step, actions)
 
-    def close(self) -> None:
-        self.envs.close()
-
-
-class PhysicsLimit:
+class PhysicsLimit(Contestant):
     """A bare C++ loop of mj_step over state rows: what nobody who calls mj_step can pass."""
 
     name: ClassVar[str] = "physics limit"
-    share_of_steps: ClassVar[float] = 1.0
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
         if find_task(env_id) is not None:
@@ -96,7 +91,7 @@ class PhysicsLimit:
         pass
 
 
-class GymnasiumSync:
+class GymnasiumSync(Contestant):
     """gymnasium's ``SyncVectorEnv``: the environments one after the other, in Python.
 
     An own task, which gymnasium does not have, is stepped in plain Python (``pyfastenv.debug``).
@@ -112,18 +107,11 @@ class GymnasiumSync:
         if task is not None and issubclass(task[0], NativeTask):
             raise ValueError(f"{env_id} is C++; it has no plain Python")
         with quiet_stderr():
-            self.envs: Any = (
+            self.envs = (
                 gymnasium.make_vec(env_id, num_envs, vectorization_mode=self.mode)
                 if task is None
                 else self.vector_env([partial(pyfastenv.debug, env_id)] * num_envs)
             )
-
-    def run(self, actions: Actions) -> float:
-        self.envs.reset(seed=SEED)
-        return time_steps(self.envs.step, actions)
-
-    def close(self) -> None:
-        self.envs.close()
 
 
 class GymnasiumAsync(GymnasiumSync):

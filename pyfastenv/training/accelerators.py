@@ -10,80 +10,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pyfastenv.training.changes import changed_attributes, changed_parts
 
 Kind = Literal["compile", "native"]
 L = TypeVar("L")
-Read = TypeVar("Read", contravariant=True)
 
 
-class Accelerator(Protocol[Read]):
-    """Gradient steps of one learner; ``Read`` is the protocol of what it reads of one.
+class Accelerator:
+    """Gradient steps of one learner, with which an instance is made.
 
     Attributes:
         name: What the run folder records.
         kind: By which option it is chosen: ``"compile"`` or ``"native"``.
         functions: Of the algorithm's file, those that it stands for.
         methods: Of the learner, those that it stands for or calls with arguments of its own.
-        reads: The protocol, by whose attributes it computes: none may be a property of a user's.
+        reads: A protocol of the learner, by whose attributes it computes: none may be a property of
+            a user's. None: it computes by functions alone.
         targets: Vectors of networks that follow, as :meth:`vectors` has those that learn.
     """
 
     name: ClassVar[str]
-    kind: ClassVar[Kind]
-    functions: ClassVar[tuple[str, ...]]
-    methods: ClassVar[tuple[str, ...]]
-    reads: ClassVar[type]
-    targets: ClassVar[Mapping[str, tuple[str, ...]]]
-
-    @classmethod
-    def why_not(cls, learner: Read) -> str | None:
-        """Why it cannot compute this learner's steps; None: it can."""
-        ...
-
-    @classmethod
-    def vectors(cls, learner: Read) -> Mapping[str, tuple[str, ...]]:
-        """Whose passes it computes: a vector's parameters are those of these networks, in order."""
-        ...
-
-    @classmethod
-    def optimizers(cls, learner: Read) -> Mapping[str, str]:
-        """Whose steps it makes without calling them: the vector that each moves."""
-        ...
-
-    def __init__(self, learner: Read): ...
-
-
-class Native:
-    """The base of accelerators: a part of the :class:`Accelerator` that is as most have it."""
-
     kind: ClassVar[Kind] = "native"
     functions: ClassVar[tuple[str, ...]] = ()
+    methods: ClassVar[tuple[str, ...]]
+    reads: ClassVar[type | None] = None
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __init__(self, learner: Any):
+        self._learner = learner
 
     @classmethod
     def why_not(cls, learner: Any) -> str | None:
-        """It always can."""
+        """Why it cannot compute this learner's steps; None: it can."""
         return None
 
     @classmethod
     def vectors(cls, learner: Any) -> Mapping[str, tuple[str, ...]]:
-        """No vectors: parameters may lie anywhere."""
+        """Whose passes it computes: a vector's parameters are those of these networks, in order."""
         return {}
 
     @classmethod
     def optimizers(cls, learner: Any) -> Mapping[str, str]:
-        """No optimisers: it calls the plain program's."""
+        """Whose steps it makes without calling them: the vector that each moves."""
         return {}
-
-
-class CompiledLosses(Native):
-    """The base of accelerators by torch.compile: passes and gradients are the plain program's."""
-
-    name: ClassVar[str] = "torch.compile"
-    kind: ClassVar[Kind] = "compile"
 
 
 class Choice(NamedTuple):
@@ -116,7 +87,7 @@ def changed_functions(functions: Any) -> dict[str, Any]:
     return {name: f for name, f in functions._asdict().items() if f is not defaults[name]}
 
 
-def _replaced_functions(accelerator: type[Accelerator[L]], learner: L) -> list[str]:
+def _replaced_functions(accelerator: type[Accelerator], learner: Any) -> list[str]:
     if not accelerator.functions:
         return []
     changed = changed_functions(getattr(learner, "functions", None))
@@ -125,13 +96,15 @@ def _replaced_functions(accelerator: type[Accelerator[L]], learner: L) -> list[s
 
 
 @cache
-def _attributes(protocol: type) -> tuple[str, ...]:
+def _attributes(protocol: type | None) -> tuple[str, ...]:
     """The names of a protocol's attributes; functions are looked at one by one."""
+    if protocol is None:
+        return ()
     properties = [name for name, each in vars(protocol).items() if isinstance(each, property)]
-    return tuple(name for name in (*protocol.__annotations__, *properties) if name != "functions")
+    return (*protocol.__annotations__, *properties)
 
 
-def changes_of(accelerator: type[Accelerator[L]], learner: L) -> list[str]:
+def changes_of(accelerator: type[Accelerator], learner: Any) -> list[str]:
     """The user's changes, in words, of the parts that the accelerator stands for."""
     return [
         *_replaced_functions(accelerator, learner),
@@ -159,7 +132,7 @@ class Chooser(Generic[L]):
     def __init__(
         self,
         learner: L,
-        candidates: Sequence[type[Accelerator[L]]],
+        candidates: Sequence[type[Accelerator]],
         wanted: str,
         *,
         own_networks: bool = False,

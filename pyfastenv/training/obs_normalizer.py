@@ -17,15 +17,14 @@ class ObsNormalizer:
 
     Args:
         size: Of an observation.
-        clip: Bound of normalised observations; 0: none.
+        clip: Bound of normalised observations, 0: none; None passes observations through.
         device: Where the learner's observations are.
-        enabled: False passes observations through.
     """
 
-    def __init__(self, size: int, *, clip: float, device: torch.device, enabled: bool = True):
+    def __init__(self, size: int, *, clip: float | None, device: torch.device):
         self.moments = RunningMoments(size)
-        self.enabled = enabled
-        self._clip = clip
+        self.enabled = clip is not None
+        self._clip = clip or 0.0
         self._device = device
 
     def __call__(self, obs: Tensor) -> Tensor:
@@ -62,13 +61,9 @@ class SeedNormalizers:
         clip: As of :class:`ObsNormalizer`, like the others.
     """
 
-    def __init__(
-        self, num_seeds: int, size: int, *, clip: float, device: torch.device, enabled: bool
-    ):
-        self.enabled = enabled
-        self._each = [
-            ObsNormalizer(size, clip=clip, device=device, enabled=enabled) for _ in range(num_seeds)
-        ]
+    def __init__(self, num_seeds: int, size: int, *, clip: float | None, device: torch.device):
+        self.enabled = clip is not None
+        self._each = [ObsNormalizer(size, clip=clip, device=device) for _ in range(num_seeds)]
 
     def __call__(self, obs: Tensor) -> Tensor:
         """``(K, …, size)`` float32 on the device."""

@@ -43,6 +43,8 @@ class OffPolicy(ABC, Generic[C]):
 
     Args:
         config: The options.
+        restore: A :meth:`state_dict`, to continue from it; a subclass with parts of its own loads
+            it when they stand.
         **env_defaults: The environments' arguments where ``config.env_kwargs`` has no other.
 
     Attributes:
@@ -64,7 +66,7 @@ class OffPolicy(ABC, Generic[C]):
     collector_type: ClassVar[type[SeedCollector]] = SeedCollector
     learner: ActorCritic
 
-    def __init__(self, config: C, **env_defaults: Any):
+    def __init__(self, config: C, restore: dict[str, Any] | None = None, **env_defaults: Any):
         self.config = config
         self.device = config.learn_device
         self.collector = self.collector_type(config, **env_defaults)
@@ -79,11 +81,7 @@ class OffPolicy(ABC, Generic[C]):
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.learned = ["learner"]
         self.normalizer = SeedNormalizers(
-            config.num_seeds,
-            self.layout.obs_size,
-            clip=getattr(config, "obs_clip", 0.0),
-            device=self.device,
-            enabled=getattr(config, "normalize_obs", False),
+            config.num_seeds, self.layout.obs_size, clip=config.obs_bound, device=self.device
         )
         if self.normalizer.enabled:
             self.parts.append("normalizer")
@@ -107,6 +105,8 @@ class OffPolicy(ABC, Generic[C]):
         self._has_learned = False
         self._diverged = False
         self._seconds: dict[str, float] = {}
+        if restore is not None:
+            self.load_state_dict(restore)
 
     @property
     def acceleration(self) -> Choice:

@@ -97,6 +97,11 @@ class OffPolicyConfig(LearnerConfig):
                 else f"num_seeds: expected 1 under torchrun, got {self.num_seeds}"
             )
 
+    @property
+    def obs_bound(self) -> float | None:
+        """Bound of normalised observations, 0: none; None: networks see them as they are."""
+        return None
+
     def fewest_starts(self) -> int:
         """Without so many random steps nothing can be learned."""
         return 0
@@ -157,3 +162,7 @@ class NormalizingConfig(OffPolicyConfig):
     """Observations are normalised by their running mean and standard deviation."""
     obs_clip: float = field(default=10.0, metadata=at_least(0))
     """Bound of normalised observations; 0: none."""
+
+    @property
+    def obs_bound(self) -> float | None:
+        return self.obs_clip if self.normalize_obs else None

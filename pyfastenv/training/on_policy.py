@@ -102,9 +102,8 @@ class OnPolicy(ABC, Generic[C]):
         self.seen = Seen.of(self.envs)
         self.normalizer = ObsNormalizer(
             self.obs_size,
-            clip=config.obs_clip,
+            clip=config.obs_clip if config.normalize_obs else None,
             device=self.device,
-            enabled=config.normalize_obs,
         )
         self.return_moments = RunningMoments(1)
         self.running_returns = torch.zeros(config.num_envs, device=self.device)

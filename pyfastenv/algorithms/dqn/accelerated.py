@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -11,25 +11,14 @@ from torch import Tensor
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Native
-
-
-class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.dqn.spec.DQNOptions`) that it reads."""
-
-    @property
-    def tau(self) -> float: ...
-    @property
-    def double(self) -> bool: ...
-    @property
-    def target_every(self) -> int: ...
+from pyfastenv.training.accelerators import Accelerator
 
 
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.dqn.spec.DQNLearner` that it uses."""
 
     layout: RowLayout
-    options: Settings
+    options: Any
     actor: MLP
     target: MLP
     discount: Tensor
@@ -42,22 +31,20 @@ class Learner(Protocol):
         ...
 
 
-class WrittenOut(Native):
+class WrittenOut(Accelerator):
     """Gradients written out: on small networks autograd's bookkeeping takes most of the time."""
 
     name: ClassVar[str] = "written-out gradients"
     functions: ClassVar[tuple[str, ...]] = ("value_loss", "target_update")
     methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision")
     reads: ClassVar[type] = Learner
+    _learner: Learner
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod
     def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
         """The network's."""
         return {"flat_policy": ("actor",)}
-
-    def __init__(self, learner: Learner):
-        self._learner = learner
 
     @torch.no_grad()
     def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:

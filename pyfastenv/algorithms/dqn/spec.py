@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -164,7 +164,7 @@ class DQNLearner(ActorCritic):
     """
 
     metrics = ("loss/value",)
-    accelerators: ClassVar[tuple[type[Accelerator[Any]], ...]] = (WrittenOut,)
+    accelerators: ClassVar[tuple[type[Accelerator], ...]] = (WrittenOut,)
 
     def __init__(
         self,
@@ -237,11 +237,6 @@ class DQN(OffPolicy[Config]):
     functions: ClassVar[Functions] = Functions()
     collector_type = DiscreteCollector
     learner: DQNLearner
-
-    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config)
-        if restore is not None:
-            self.load_state_dict(restore)
 
     def make_learner(self) -> DQNLearner:
         """The networks."""

@@ -382,11 +382,6 @@ class DrQv2(OffPolicy[Config]):
     collector: PixelCollector
     learner: DrQv2Learner
 
-    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config)
-        if restore is not None:
-            self.load_state_dict(restore)
-
     def make_learner(self) -> DrQv2Learner:
         """Encoder, policy and critics."""
         config = self.config

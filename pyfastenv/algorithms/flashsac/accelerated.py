@@ -21,28 +21,15 @@ from pyfastenv.nn.networks import FlatParameters, NetworkStack
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Native
+from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import Batch
-
-
-class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.flashsac.spec.FlashSACOptions`) that it reads."""
-
-    @property
-    def tau(self) -> float: ...
-    @property
-    def policy_every(self) -> int: ...
-    @property
-    def bfloat16(self) -> bool: ...
-    @property
-    def num_threads(self) -> int: ...
 
 
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.flashsac.spec.FlashSACLearner` that it uses."""
 
     layout: RowLayout
-    options: Settings
+    options: Any
     device: torch.device
     actor: NetworkStack
     critic: NetworkStack
@@ -61,7 +48,7 @@ class Learner(Protocol):
     critic_optimizer: FlatAdam
 
 
-class CompiledNetworks(Native):
+class CompiledNetworks(Accelerator):
     """Passes on AMX or AVX512-BF16: products of bfloat16 numbers, sums in float32."""
 
     name: ClassVar[str] = f"compiled networks in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
@@ -78,6 +65,7 @@ class CompiledNetworks(Native):
         "mixed_precision",
     )
     reads: ClassVar[type] = Learner
+    _learner: Learner
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod

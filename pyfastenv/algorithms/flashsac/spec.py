@@ -188,7 +188,7 @@ class FlashSACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators: ClassVar[tuple[type[Accelerator[FlashSACLearner]], ...]] = (CompiledNetworks,)
+    accelerators: ClassVar[tuple[type[Accelerator], ...]] = (CompiledNetworks,)
     log_std_range = LOG_STD_RANGE
 
     def __init__(

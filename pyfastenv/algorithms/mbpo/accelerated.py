@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,34 +13,14 @@ from pyfastenv import _core
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Native
-
-
-class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.mbpo.dynamics.DynamicsOptions`) that it reads."""
-
-    @property
-    def hidden_sizes(self) -> tuple[int, ...]: ...
-    @property
-    def ensemble_size(self) -> int: ...
-    @property
-    def batch_size(self) -> int: ...
-    @property
-    def member_bound_coef(self) -> float: ...
-    @property
-    def bfloat16(self) -> bool: ...
-    @property
-    def num_threads(self) -> int: ...
-
-    def decay(self, layer: int) -> float:
-        """Weight decay of a layer."""
-        ...
+from pyfastenv.training.accelerators import Accelerator
 
 
 class Ensemble(Protocol):
     """The parts of :class:`pyfastenv.algorithms.mbpo.dynamics.EnsembleDynamics` that it uses."""
 
     layout: RowLayout
+    options: Any
     device: torch.device
     num_seeds: int
     num_outputs: int
@@ -50,11 +30,8 @@ class Ensemble(Protocol):
     flat: FlatParameters
     optimizer: FlatAdam
 
-    @property
-    def options(self) -> Settings: ...
 
-
-class CompiledTraining(Native):
+class CompiledTraining(Accelerator):
     """Epochs and held-out errors on AMX or AVX512-BF16 (csrc/learn/ensemble_update.h)."""
 
     name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"

@@ -15,36 +15,16 @@ from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.obs_groups import Seen
-from pyfastenv.training.accelerators import CompiledLosses, Native
+from pyfastenv.training.accelerators import Accelerator, Kind
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward")
 
 
-class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.ppo.Config`) that accelerators read."""
-
-    @property
-    def amp(self) -> bool: ...
-    @property
-    def num_threads(self) -> int | None: ...
-    @property
-    def minibatch_size(self) -> int: ...
-    @property
-    def clip(self) -> float: ...
-    @property
-    def value_clip(self) -> float: ...
-    @property
-    def value_coef(self) -> float: ...
-    @property
-    def max_grad_norm(self) -> float: ...
-    @property
-    def normalize_advantages(self) -> bool: ...
-
-
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.ppo.PPO` that accelerators use."""
 
+    config: Any
     device: torch.device
     world_size: int
     obs_size: int
@@ -57,8 +37,6 @@ class Learner(Protocol):
     optimizer: FlatAdam
 
     @property
-    def config(self) -> Settings: ...
-    @property
     def seen(self) -> Seen: ...
 
     def epochs(
@@ -68,7 +46,7 @@ class Learner(Protocol):
         ...
 
 
-class CompiledEpoch(Native):
+class CompiledEpoch(Accelerator):
     """Whole passes over the batch in C++ (csrc/learn/ppo_update.h), float32; where several
     processes learn together, each minibatch's gradient."""
 
@@ -76,6 +54,7 @@ class CompiledEpoch(Native):
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = (*_METHODS, "_columns", "refresh")
     reads: ClassVar[type] = Learner
+    _learner: Learner
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
@@ -155,35 +134,20 @@ class CompiledEpoch(Native):
         return torch.from_numpy(self._update.values(obs.numpy(), parameters))
 
 
-class PlainLearner(Protocol):
-    """The parts of PPO that :class:`Compiled` uses."""
-
-    @property
-    def functions(self) -> Any: ...
-
-    def epochs(
-        self, packed: Tensor, orders: Tensor, backward: Callable[[Tensor], Tensor] | None = None
-    ) -> list[dict[str, float]]:
-        """Passes over the batch."""
-        ...
-
-    def backward(self, rows: Tensor, loss: Any = None) -> Tensor:
-        """A minibatch's gradients."""
-        ...
-
-
-class Compiled(CompiledLosses):
+class Compiled(Accelerator):
     """The loss through torch.compile, which takes a minute to begin with."""
 
+    name: ClassVar[str] = "torch.compile"
+    kind: ClassVar[Kind] = "compile"
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = _METHODS
-    reads: ClassVar[type] = PlainLearner
 
-    def __init__(self, learner: PlainLearner):
-        self._learner = learner
+    def __init__(self, learner: Any):
+        super().__init__(learner)
         self._loss = torch.compile(learner.functions.ppo_loss)
 
     def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
         """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
         backward = partial(self._learner.backward, loss=self._loss)
-        return self._learner.epochs(packed, orders, backward)
+        metrics: list[dict[str, float]] = self._learner.epochs(packed, orders, backward)
+        return metrics

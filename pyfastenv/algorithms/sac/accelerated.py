@@ -17,31 +17,16 @@ from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradien
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import CompiledLosses, Native
+from pyfastenv.training.accelerators import Accelerator, Kind
 
 _OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_critic"}
-
-
-class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.sac.spec.SACOptions`) that accelerators read."""
-
-    @property
-    def tau(self) -> float: ...
-    @property
-    def log_std_range(self) -> tuple[float, float]: ...
-    @property
-    def hidden_sizes(self) -> tuple[int, ...]: ...
-    @property
-    def bfloat16(self) -> bool: ...
-    @property
-    def num_threads(self) -> int: ...
 
 
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.sac.spec.SACLearner` that accelerators use."""
 
     layout: RowLayout
-    options: Settings
+    options: Any
     device: torch.device
     num_seeds: int
     actor: MLP
@@ -64,7 +49,7 @@ class Learner(Protocol):
         ...
 
 
-class _WholeStep(Native):
+class _WholeStep(Accelerator):
     """The base of those that stand for all of a step."""
 
     functions: ClassVar[tuple[str, ...]] = (
@@ -75,6 +60,7 @@ class _WholeStep(Native):
     )
     methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision", "refresh")
     reads: ClassVar[type] = Learner
+    _learner: Learner
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod
@@ -264,27 +250,16 @@ class CompiledBfloat16(_WholeStep):
         return hyper
 
 
-class PlainLearner(Protocol):
-    """The parts of the learner that :class:`Compiled` uses."""
-
-    functions: Any
-
-    def update(
-        self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None, functions: Any = None
-    ) -> None:
-        """One gradient step in plain PyTorch."""
-        ...
-
-
-class Compiled(CompiledLosses):
+class Compiled(Accelerator):
     """The losses through torch.compile, which takes a minute to begin with."""
 
+    name: ClassVar[str] = "torch.compile"
+    kind: ClassVar[Kind] = "compile"
     functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss")
     methods: ClassVar[tuple[str, ...]] = ("update", "learning")
-    reads: ClassVar[type] = PlainLearner
 
-    def __init__(self, learner: PlainLearner):
-        self._learner = learner
+    def __init__(self, learner: Any):
+        super().__init__(learner)
         self._losses: dict[str, Callable[..., Any]] = {
             name: torch.compile(getattr(learner.functions, name)) for name in self.functions
         }

@@ -180,7 +180,7 @@ class SACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators: ClassVar[tuple[type[Accelerator[SACLearner]], ...]] = (
+    accelerators: ClassVar[tuple[type[Accelerator], ...]] = (
         CompiledBfloat16,
         WrittenOut,
         Compiled,
@@ -304,11 +304,6 @@ class SACTraining(OffPolicy[C]):
 
 class SAC(SACTraining[Config]):
     """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
-
-    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config)
-        if restore is not None:
-            self.load_state_dict(restore)
 
     def step(self, metrics: dict[str, float]) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -12,29 +12,14 @@ from pyfastenv.nn.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Native
-
-
-class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.td3.spec.TD3Options`) that it reads."""
-
-    @property
-    def tau(self) -> float: ...
-    @property
-    def num_critics(self) -> int: ...
-    @property
-    def policy_delay(self) -> int: ...
-    @property
-    def target_noise(self) -> float: ...
-    @property
-    def target_noise_clip(self) -> float: ...
+from pyfastenv.training.accelerators import Accelerator
 
 
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.td3.spec.TD3Learner` that it uses."""
 
     layout: RowLayout
-    options: Settings
+    options: Any
     actor: MLP
     critic: MLP
     target_actor: MLP
@@ -66,13 +51,14 @@ class PolicySlope(NamedTuple):
     by_unit: Tensor | None  # (K, B, A): by the actions in [-1, 1], beside what the critic says
 
 
-class WrittenOut(Native):
+class WrittenOut(Accelerator):
     """Gradients written out: on small networks autograd's bookkeeping takes most of the time."""
 
     name: ClassVar[str] = "written-out gradients"
     functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss", "target_update")
     methods: ClassVar[tuple[str, ...]] = ("update", "as_networks", "learning", "mixed_precision")
     reads: ClassVar[type] = Learner
+    _learner: Learner
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "flat_target_policy": ("target_actor",),
         "flat_target_critic": ("target_critic",),
@@ -82,9 +68,6 @@ class WrittenOut(Native):
     def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
         """The policy's and the critic's."""
         return {"flat_policy": ("actor",), "flat_critic": ("critic",)}
-
-    def __init__(self, learner: Learner):
-        self._learner = learner
 
     @torch.no_grad()
     def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:

@@ -175,7 +175,7 @@ class TD3Learner(ActorCritic):
     """
 
     metrics = ("loss/critic", "loss/policy")
-    accelerators: ClassVar[tuple[type[Accelerator[Any]], ...]] = (WrittenOut,)
+    accelerators: ClassVar[tuple[type[Accelerator], ...]] = (WrittenOut,)
 
     def __init__(
         self,
@@ -275,11 +275,6 @@ class TD3(OffPolicy[Config]):
     functions: ClassVar[Any] = Functions()
     learner_type: ClassVar[type[TD3Learner]] = TD3Learner
     learner: TD3Learner
-
-    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config)
-        if restore is not None:
-            self.load_state_dict(restore)
 
     def make_learner(self) -> TD3Learner:
         """Policy and critics."""

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
-
 from torch import Tensor
 
 from pyfastenv.algorithms.td3 import accelerated as td3
 
 
-class Settings(td3.Settings, Protocol):
-    """The options that it reads."""
-
-    @property
-    def alpha(self) -> float: ...
-
-
-class Learner(td3.Learner, Protocol):
-    """The parts of :class:`pyfastenv.algorithms.td3_bc.spec.TD3BCLearner` that it uses."""
-
-    options: Settings
-
-
 class WrittenOut(td3.WrittenOut):
     """Gradients written out, as TD3's."""
 
-    reads: ClassVar[type] = Learner
-    _learner: Learner
-
     @classmethod
-    def why_not(cls, learner: Learner) -> str | None:
+    def why_not(cls, learner: td3.Learner) -> str | None:
         """Behaviour cloning alone has a step of another kind."""
         return "alpha is 0, so no critic learns" if learner.options.alpha == 0.0 else None
 
