@@ -254,7 +254,24 @@ def test_hulls_of_touching_meshes_of_their_own(threads: int) -> None:
     x = states(model, N, speed=0.1)
     x[:, 1:] = x[0, 1:]
     for turn in (models, models[::-1], [model] * N, models[:1] * N, models[1:2] * N):
-        state, _ = assert_same_rollouts(turn, x, nstep=STEPS, threads=threads)
+        assert_same_rollouts(turn, x, nstep=STEPS, threads=threads)
     assert lane_steps(models, x, nstep=STEPS)[0] > 0
     differ = [physics.rollout(m, make_data(m), x[:3], nstep=STEPS)[0] for m in (model, *models[:2])]
     assert not np.array_equal(differ[0], differ[1]) and not np.array_equal(differ[0], differ[2])
+
+
+def test_mediums_of_their_own() -> None:
+    """Where there is none, what geoms are in one is not compared; where there is, it is."""
+    text = CART_POLE.replace('name="tip"', 'name="tip" fluidshape="ellipsoid"')
+    model = from_text(text)
+    models = [copy.deepcopy(model) for _ in range(N)]
+    for i, own in enumerate(models):
+        own.opt.density = (0, 500)[i % 2]
+        own.geom_fluid *= (1, 1, 3, 3)[i % 4]
+    x, u = states(model, N), controls(model, N, STEPS)
+    x[:], u[:] = x[0], u[0]
+    for turn in (models, models[::-1], models[::2] * 2, models[1::2] * 2):
+        state, _ = assert_same_rollouts(turn, x, u)
+    ends = {row.tobytes() for row in state[:, -1]}
+    assert len(ends) == 2
+    assert lane_steps(models[::2] * 2, x, u)[0] == N * STEPS
