@@ -71,19 +71,22 @@ def load(robot: str) -> Any:
         return spec.compile()
 
 
-def rollouts_of(model: Any, count: int, nstep: int, sensed: bool = True, own: bool = False) -> Any:
+def rollouts_of(
+    model: Any, count: int, nstep: int, sensed: bool = True, own: bool = False, by: Any = physics
+) -> Any:
     """Makes a function that returns steps per second of processor time, on one thread."""
     states, controls = problem(model, count, nstep)
     models = [copy.copy(model) for _ in range(count)] if own else model
     for i, each in enumerate(models if own else ()):
         each.body_mass *= 1 + 1e-3 * i
-    pool, data = physics.Rollout(nthread=1), mujoco.MjData(model)
+    pool, data = by.Rollout(nthread=1), mujoco.MjData(model)
     repeats = max(1, 6_400 // (count * nstep))
+    options = {} if sensed else {"sensordata": False}
 
     def run() -> float:
         start = time.process_time()
         for _ in range(repeats):
-            pool.rollout(models, [data], states, controls, sensordata=None if sensed else False)
+            pool.rollout(models, [data], states, controls, **options)
         return repeats * count * nstep / (time.process_time() - start)
 
     run()
@@ -96,6 +99,7 @@ def shapes(rounds: int) -> Iterator[sections.Row]:
         made = partial(rollouts_of, load(robot))
         cases = [
             ("with sensors / without", made(128, 50), made(128, 50, sensed=False)),
+            ("with sensors / mujoco.rollout", made(128, 50), made(128, 50, by=rollout)),
             ("own models / one", made(64, 50, own=True), made(64, 50)),
         ]
         if robot == "Go1":

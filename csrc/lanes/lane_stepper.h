@@ -45,6 +45,12 @@ class LaneStepper {
                 bool keep_fields = true, const double* const* numbers = nullptr,
                 bool sensors = false);
 
+  /// Sets the models that the next Steps' environments have, before a Step of models that the plan
+  /// was not made of: meshes' hulls and faces are read there, not of the plan's copy.
+  void SetModels(const mjModel* const* models, int count) {
+    if (narrow_phase_ != nullptr) narrow_phase_->SetModels(models, count);
+  }
+
   /// Counts the time of every Step from now on by phases; nullptr: no longer.
   void CountPhases(PhaseTicks* phases) { kernels_.count_phases(scratch_, phases); }
 

@@ -43,12 +43,35 @@ const mjModel& TwoSpheres() {
 
 NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
     : model_(std::move(model)),
+      header_(*model_),
       tables_(tables),
       separation_(*model_, tables_),
       data_(mj_makeData(model_.get())),
       touching_(mj_makeData(&TwoSpheres())) {
   if (data_ == nullptr || touching_ == nullptr) throw std::bad_alloc();
   mj_kinematics(&TwoSpheres(), touching_.get());
+  of_lanes_.fill(model_.get());
+}
+
+void NarrowPhase::SetModels(const mjModel* const* models, int count) {
+  std::fill(std::copy_n(models, count, of_lanes_.begin()), of_lanes_.end(), models[0]);
+}
+
+// The plan's model with what ModelImage leaves to be read where it is needed.
+const mjModel& NarrowPhase::ModelOf(int lane) {
+  const mjModel& own = *of_lanes_[static_cast<size_t>(lane)];
+  header_.mesh_extrema = own.mesh_extrema;
+  header_.mesh_graph = own.mesh_graph;
+  header_.mesh_polynum = own.mesh_polynum;
+  header_.mesh_polyadr = own.mesh_polyadr;
+  header_.mesh_polynormal = own.mesh_polynormal;
+  header_.mesh_polyvertadr = own.mesh_polyvertadr;
+  header_.mesh_polyvertnum = own.mesh_polyvertnum;
+  header_.mesh_polyvert = own.mesh_polyvert;
+  header_.mesh_polymapadr = own.mesh_polymapadr;
+  header_.mesh_polymapnum = own.mesh_polymapnum;
+  header_.mesh_polymap = own.mesh_polymap;
+  return header_;
 }
 
 // MuJoCo's convex collisions work in a buffer of the thread's if it has one, which mj_collision
@@ -71,12 +94,13 @@ bool NarrowPhase::Run(const F& call) {
   }
 }
 
-int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const double* mat1,
-                         const double* pos2, const double* mat2, ContactPoint* points) {
+int NarrowPhase::Collide(void* self, int lane, int pair_index, const double* pos1,
+                         const double* mat1, const double* pos2, const double* mat2,
+                         ContactPoint* points) {
   auto& that = *static_cast<NarrowPhase*>(self);
   if (that.separation_.IsCertain(pair_index, pos1, mat1, pos2, mat2)) return 0;
   if (!that.has_cleared_buffer_) that.ClearBuffer();
-  const mjModel& m = *that.model_;
+  const mjModel& m = that.ModelOf(lane);
   mjData& d = *that.data_;
   const Pair& pair = that.tables_.pair[pair_index];
   std::copy_n(pos1, 3, d.geom_xpos + 3 * pair.geom1);
@@ -99,9 +123,9 @@ Positions NarrowPhase::PositionsOf(void* self) {
   return {d.qpos, d.mocap_pos, d.mocap_quat};
 }
 
-int NarrowPhase::List(void* self, const ListedContact** contacts) {
+int NarrowPhase::List(void* self, int lane, const ListedContact** contacts) {
   auto& that = *static_cast<NarrowPhase*>(self);
-  const mjModel& m = *that.model_;
+  const mjModel& m = that.ModelOf(lane);
   mjData& d = *that.data_;
   const bool ran = that.Run([&] {
     mj_kinematics(&m, &d);

@@ -11,6 +11,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -26,16 +27,20 @@ class NarrowPhase {
 
   /// The function that the stages call. Until this object is gone.
   NarrowPhaseCall call() { return {this, Collide, PositionsOf, List}; }
+  /// The models whose meshes' hulls and faces these lanes have until the next call: as the plan's
+  /// but for these. Lanes behind them have the first one's.
+  void SetModels(const mjModel* const* models, int count);
   /// Before every run of stages on this thread.
   void Begin() { has_cleared_buffer_ = false; }
 
  private:
-  static int Collide(void* self, int pair, const double* pos1, const double* mat1,
+  static int Collide(void* self, int lane, int pair, const double* pos1, const double* mat1,
                      const double* pos2, const double* mat2, ContactPoint* points);
 
   static Positions PositionsOf(void* self);
-  static int List(void* self, const ListedContact** contacts);
+  static int List(void* self, int lane, const ListedContact** contacts);
 
+  const mjModel& ModelOf(int lane);
   void ClearBuffer();
   /// False after an engine error in `call`; then the data is as new.
   template <class F>
@@ -45,6 +50,8 @@ class NarrowPhase {
     void operator()(mjData* data) const { mj_deleteData(data); }
   };
   std::shared_ptr<const mjModel> model_;
+  std::array<const mjModel*, kMaxWidth> of_lanes_{};
+  mjModel header_;  // of the lane that is asked about
   const Tables& tables_;
   Separation separation_;
   std::unique_ptr<mjData, DeleteData> data_;

@@ -3,6 +3,7 @@
 
 #include "lanes/features.h"
 #include "lanes/plan.h"
+#include "lanes/rays.h"
 #include "lanes/sensors.h"
 
 namespace pyfastenv::lanes {
@@ -262,6 +263,8 @@ void Plan::AddSensors(const mjModel& m) {
                                sensor.kind == SensorKind::kSubtreeAngularMomentum;
     sensors_.push_back(sensor);
   }
+  // rays last: WriteSensordata casts them itself
+  std::stable_partition(others.begin(), others.end(), [&](int i) { return !Rays::Suit(m, i); });
   other_sensors_ = OtherSensors(m, others);
   table.others = !others.empty();
   table.frames = other_sensors_.of_frames();

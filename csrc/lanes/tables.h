@@ -213,13 +213,13 @@ struct NarrowPhaseCall {
   void* self;
   /// The collision function of a pair, from the geoms' frames. Returns the number of points; -1 if
   /// MuJoCo raised an error.
-  int (*collide)(void* self, int pair, const double* pos1, const double* mat1, const double* pos2,
-                 const double* mat2, ContactPoint* points);
+  int (*collide)(void* self, int lane, int pair, const double* pos1, const double* mat1,
+                 const double* pos2, const double* mat2, ContactPoint* points);
   /// Where to write the positions that `list` is asked about.
   Positions (*positions)(void* self);
   /// All that mj_collision lists there; valid until the next call. Returns how many; -1 if MuJoCo
   /// raised an error.
-  int (*list)(void* self, const ListedContact** contacts);
+  int (*list)(void* self, int lane, const ListedContact** contacts);
 };
 
 /// The numbers that contacts of many pairs have in common.

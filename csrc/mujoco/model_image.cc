@@ -21,12 +21,14 @@ namespace pyfastenv {
 namespace {
 
 // Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
-// or cameras (which are sensors, and read the model at hand), named in texts and keyframes, or of
+// or cameras (which are sensors, and read the model at hand), named, in texts and keyframes, or of
 // what sleeps.
 constexpr bool MayBeRead(std::string_view array) {
   for (const std::string_view group :
-       {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_", "cam_",
-        "dof_length", "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
+       {"tex_",        "mat_",          "skin_",    "light_",    "key_",       "text_",
+        "tuple_",      "numeric_",      "oct_",     "cam_",      "dof_length", "mesh_face",
+        "mesh_normal", "mesh_texcoord", "mesh_pos", "mesh_quat", "mesh_scale", "mesh_bvh",
+        "mesh_oct",    "mesh_path",     "name",     "paths"}) {
     if (array.starts_with(group)) return false;
   }
   return !(array.ends_with("_user") || array.ends_with("_rgba") || array.ends_with("_matid") ||
@@ -85,6 +87,10 @@ bool ConstrainsTendons(const mjModel& m) {
 // In which MuJoCo descends into bodies' trees of bounding volumes.
 bool HasMiddlePhase(const mjModel& m) { return (m.opt.disableflags & mjDSBL_MIDPHASE) == 0; }
 
+// Whether a medium acts on geoms. Where it does in one model alone, arrays have other lengths,
+// which tells them apart.
+bool HasMedium(const mjModel& m) { return m.opt.density != 0 || m.opt.viscosity != 0; }
+
 bool HasMuscles(const mjModel& m) {
   return std::any_of(m.actuator_gaintype, m.actuator_gaintype + m.nu,
                      [](int x) { return x == mjGAIN_MUSCLE; }) ||
@@ -92,15 +98,30 @@ bool HasMuscles(const mjModel& m) {
                      [](int x) { return x == mjBIAS_MUSCLE; });
 }
 
-// Of which arrays a step reads more or less, as the rest of the model has it.
-enum class Use { kNever, kAlways, kByMuscles, kOfBodies, kByTendons, kOfMeshes, kOfVertices };
+// Of which arrays a step reads more or less, as the rest of the model has it. At hand: lanes read
+// it of the model itself, not of their plan's copy (lanes/narrow_phase.h).
+enum class Use {
+  kNever,
+  kAtHand,
+  kAlways,
+  kByMuscles,
+  kByMedium,
+  kOfBodies,
+  kByTendons,
+  kOfMeshes,
+  kOfVertices
+};
 
 constexpr Use UseOf(std::string_view array, std::string_view rows) {
   if (!MayBeRead(array)) return Use::kNever;
   if (array == "actuator_acc0") return Use::kByMuscles;
+  if (array == "geom_fluid") return Use::kByMedium;
   if (array.starts_with("bvh_")) return Use::kOfBodies;
   if (array == "tendon_invweight0" || array == "tendon_length0") return Use::kByTendons;
   if (!array.starts_with("mesh_")) return Use::kAlways;
+  if (array == "mesh_graph" || array == "mesh_extrema" || array.starts_with("mesh_poly")) {
+    return Use::kAtHand;
+  }
   return rows == "nmeshvert" ? Use::kOfVertices : Use::kOfMeshes;
 }
 
@@ -120,6 +141,7 @@ bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view
     return true;
   }
   if constexpr (use == Use::kByMuscles) rows = HasMuscles(m) ? rows : 0;
+  if constexpr (use == Use::kByMedium) rows = HasMedium(m) ? rows : 0;
   if constexpr (use == Use::kOfBodies) {
     rows = HasMiddlePhase(m) ? std::min(rows, CountBodyVolumes(m)) : 0;
   }
@@ -141,7 +163,7 @@ bool VisitAll(const mjModel* m, Visit visit) {
 #undef MJ_M
 #define MJ_M(n) m->n
 #define X(type, name, rows, columns)                                               \
-  if constexpr (constexpr Use use = UseOf(#name, #rows); use != Use::kNever) {     \
+  if constexpr (constexpr Use use = UseOf(#name, #rows); use > Use::kAtHand) {     \
     const size_t row_bytes = sizeof(type) * static_cast<size_t>(columns);          \
     if (!VisitArray<use>(*m, meshes, #name, m->name, m->rows, row_bytes, visit)) { \
       return false;                                                                \
@@ -195,8 +217,8 @@ ModelImage::ModelImage(const mjModel& model) {
 }
 
 std::optional<uint64_t> ModelImage::Differences(const mjModel& model) const {
-  // sizes come first: once they are equal, so is the length of all that follows, but for volumes
-  // and meshes
+  // sizes come first: once they are equal, so is the length of all that follows, but for volumes,
+  // meshes and mediums
   const std::byte* mine = bytes_.data();
   const std::byte* const end = mine + bytes_.size();
   uint64_t numbers = 0;
@@ -210,7 +232,7 @@ std::optional<uint64_t> ModelImage::Differences(const mjModel& model) const {
     mine += size;
     return true;
   });
-  if (!alike) return {};
+  if (!alike || mine != end) return {};
   return numbers;
 }
 

@@ -165,6 +165,7 @@ void Worker::StepGroup(int step, int num_steps, Turn turn) {
       Reads(step + num_steps, [](const Output& output) { return output.sensordata; });
   std::array<const double*, lanes::kMaxWidth> rows{};
   std::array<double*, lanes::kMaxWidth> next{};
+  std::array<const mjModel*, lanes::kMaxWidth> models{};
   const auto count = static_cast<int>(lanes_.size());
   const int64_t begin = turns_.timed() ? ThreadNanoseconds() : 0;
   for (int l = 0; l < count; ++l) {
@@ -172,8 +173,10 @@ void Worker::StepGroup(int step, int num_steps, Turn turn) {
     if (!inputs_.empty()) SetControl(lane, step);
     rows[static_cast<size_t>(l)] = lane.row;
     next[static_cast<size_t>(l)] = lane.next;
+    models[static_cast<size_t>(l)] = &ModelOf(id(lane.item));
     lane.at = l;
   }
+  stepper_->SetModels(models.data(), count);
   unsigned redo =
       stepper_->Step(rows.data(), next.data(), count, num_steps, keeps, FindNumbers(), senses);
   const auto velocity = static_cast<size_t>(stepper_->plan().tables().row.qvel);

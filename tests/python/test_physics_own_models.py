@@ -18,6 +18,7 @@ from physics_models import (
     controls,
     from_text,
     lane_steps,
+    make_data,
     robot,
     states,
 )
@@ -221,3 +222,56 @@ def test_the_last_rollout_is_what_the_data_hold() -> None:
     x, u = states(model, 12), controls(model, 12, 200)
     for models in ([model] * 6 + [other] * 6, [other, model] * 6, [model] * 11 + [other]):
         assert_same_rollouts(models, x, u)  # compares the data too
+
+
+TOUCHING_MESHES = """
+<mujoco>
+  <asset>
+    <mesh name="brick" vertex="-.2 -.1 -.05 .2 -.1 -.05 -.2 .1 -.05 .2 .1 -.05 -.2 -.1 .05
+      .2 -.1 .05 -.2 .1 .05 .2 .1 .05 .25 0 0 -.25 0 0 0 .15 0 0 -.15 0"/>
+  </asset>
+  <worldbody>
+    <geom type="box" size="1 1 .1" pos="0 0 -.1"/>
+    <body pos="0 0 .06"><freejoint/><geom type="mesh" mesh="brick"/></body>
+    <body pos=".05 0 .2"><freejoint/><geom type="mesh" mesh="brick"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_hulls_of_touching_meshes_of_their_own(threads: int) -> None:
+    """Lanes read hulls and faces of the model at hand, however many others were there before."""
+    model = from_text(TOUCHING_MESHES)
+    models = [copy.deepcopy(model) for _ in range(N)]
+    for own in models[::3]:
+        own.mesh_polynormal *= -1
+        own.mesh_extrema[:] = own.mesh_extrema[:, ::-1]
+    for own in models[1::3]:
+        own.mesh_polyvertnum[:] = 3
+    for own in models[2::3]:
+        own.body_mass *= 1.1
+    x = states(model, N, speed=0.1)
+    x[:, 1:] = x[0, 1:]
+    for turn in (models, models[::-1], [model] * N, models[:1] * N, models[1:2] * N):
+        assert_same_rollouts(turn, x, nstep=STEPS, threads=threads)
+    assert lane_steps(models, x, nstep=STEPS)[0] > 0
+    differ = [physics.rollout(m, make_data(m), x[:3], nstep=STEPS)[0] for m in (model, *models[:2])]
+    assert not np.array_equal(differ[0], differ[1]) and not np.array_equal(differ[0], differ[2])
+
+
+def test_mediums_of_their_own() -> None:
+    """Where there is none, what geoms are in one is not compared; where there is, it is."""
+    text = CART_POLE.replace('name="tip"', 'name="tip" fluidshape="ellipsoid"')
+    model = from_text(text)
+    models = [copy.deepcopy(model) for _ in range(N)]
+    for i, own in enumerate(models):
+        own.opt.density = (0, 500)[i % 2]
+        own.geom_fluid *= (1, 1, 3, 3)[i % 4]
+    x, u = states(model, N), controls(model, N, STEPS)
+    x[:], u[:] = x[0], u[0]
+    for turn in (models, models[::-1], models[::2] * 2, models[1::2] * 2):
+        state, _ = assert_same_rollouts(turn, x, u)
+    ends = {row.tobytes() for row in state[:, -1]}
+    assert len(ends) == 2
+    assert lane_steps(models[::2] * 2, x, u)[0] == N * STEPS

@@ -294,3 +294,56 @@ def test_robots_without_sensors_have_none() -> None:
     model = robot("Hopper")
     _, sensordata = physics.rollout(model, make_data(model), states(model, 3), nstep=2)
     assert sensordata is not None and sensordata.shape == (3, 2, 0)
+
+
+# what range finders meet: a height field that stands, one that turns, every shape, what is unseen
+RAYS = """
+<mujoco>
+  <asset>
+    <hfield name="hills" nrow="23" ncol="31" size="6 4 1.5 .3"/>
+    <hfield name="tray" nrow="2" ncol="3" size=".4 .3 .2 .05"/>
+    <mesh name="wedge" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scale=".5 .5 .5"/>
+    <material name="glass" rgba="1 1 1 0"/>
+  </asset>
+  <default><geom contype="0" conaffinity="0" mass=".2"/></default>
+  <worldbody>
+    <geom type="hfield" hfield="hills" pos="0 0 -1"/> <geom type="plane" size="9 0 1" pos="0 0 -2"/>
+    <geom type="box" size=".1 4 2" pos="3 0 0" euler="0 0 20"/>
+    <body pos="0 0 1">
+      <freejoint/>
+      <geom type="ellipsoid" size=".2 .3 .1"/>
+      {sites}
+      <body pos=".5 0 0"><joint axis="1 2 0"/><geom type="hfield" hfield="tray"/>
+        <geom size=".4" material="glass"/></body>
+      <body pos="0 .5 0"><joint axis="0 1 1"/><geom type="capsule" size=".1 .2"/>
+        <geom size=".5" rgba="1 1 1 0"/><geom type="mesh" mesh="wedge" pos="0 .4 0"/></body>
+      <body pos="-.5 0 0"><joint axis="0 1 1"/><geom type="cylinder" size=".1 .2"/>
+        <geom size=".1" pos="-.3 .1 0"/></body>
+    </body>
+  </worldbody>
+  <sensor>{sensors} <clock/></sensor>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("other", ["", '<rangefinder site="s3" data="dist normal"/><e_kinetic/>'])
+def test_range_finders(other: str) -> None:
+    """Alone and beside sensors of MuJoCo's functions, above every kind of ground."""
+    turns = np.random.default_rng(1).uniform(-180, 180, (24, 3)).round(1)
+    sites = "".join(f'<site name="s{i}" euler="{a} {b} {c}"/>' for i, (a, b, c) in enumerate(turns))
+    sensors = "".join(
+        f'<rangefinder site="s{i}" cutoff="{(0, 0, 0.4, 3)[i % 4]}"/>' for i in range(24)
+    )
+    model = from_text(RAYS.format(sites=sites, sensors=other + sensors))
+    assert physics.lanes_refusal(model) is None
+    rng = np.random.default_rng(0)
+    heights = rng.uniform(size=model.hfield_data.shape)
+    x = states(model, N)
+    for ground in (0 * heights, heights, heights.round(), heights**8, 1 + 0 * heights):
+        model.hfield_data[:] = ground
+        _, sensordata = assert_same_rollouts(model, x, nstep=STEPS)
+        rays = sensordata[..., -25:-1]
+        assert {-1.0, -0.4, 0.4, 3.0} <= set(np.unique(rays))
+        assert ((rays > 0) & (rays < 0.4)).any() and (rays > 3).any()
+    asked, left = lane_steps(model, x, nstep=STEPS)
+    assert asked > 0 and left < asked / 4

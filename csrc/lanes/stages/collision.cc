@@ -128,7 +128,7 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
     }
     ContactPoint points[kMaxPointsOfPair];
     const NarrowPhaseCall& call = s.narrow_phase;
-    const int count = call.collide(call.self, index, x[0], m[0], x[1], m[1], points);
+    const int count = call.collide(call.self, l, index, x[0], m[0], x[1], m[1], points);
     if (count < 0) s.redo |= 1u << l;
     const double margin = At(LimitOf(t, s, PairLimit::kMargin, index), l);
     double nearest = margin;
@@ -169,7 +169,7 @@ bool ListsTheSame(const Tables& t, const Scratch& s, int l) {
   for (int i = 0; i < 4 * t.nmocap; ++i) to.mocap_quat[i] = At(s.mocap_quat[i], l);
   const ListedContact* listed = nullptr;
   const Contacts& c = s.contacts;
-  if (call.list(call.self, &listed) != c.count[l]) return false;
+  if (call.list(call.self, l, &listed) != c.count[l]) return false;
   for (int k = 0; k < c.count[l]; ++k) {
     const Pair& pair = t.pair[c.pair[k][l]];
     bool same = listed[k].geom1 == pair.geom1 && listed[k].geom2 == pair.geom2 &&
