@@ -42,25 +42,6 @@ TEST(Grouping, OfOneIsEveryPositionByItself) {
   EXPECT_EQ(Sizes(Grouping(6, 3, 1)), std::vector<int>(6, 1));
 }
 
-TEST(Grouping, HasEveryPositionOnceInOrder) {
-  for (const int count : {1, 2, 7, 8, 9, 31, 64, 1000}) {
-    for (const int parts : {1, 2, 3, 7}) {
-      if (parts > count) continue;
-      for (const int size : {1, 4, 8}) {
-        const Grouping grouping(count, parts, size);
-        int next = 0;
-        for (int i = 0; i < grouping.num_groups(); ++i) {
-          const auto [begin, end] = grouping.Positions(i);
-          ASSERT_EQ(begin, next);
-          ASSERT_LE(end - begin, size);
-          next = end;
-        }
-        EXPECT_EQ(next, count) << count << " in " << parts << " parts, groups of " << size;
-      }
-    }
-  }
-}
-
 // ---- who is prepared ----
 
 struct Case {

@@ -144,22 +144,7 @@ TEST(Deterministic, DrawsNothingWithoutNoiseOrWhenGreedy) {
   }
 }
 
-// ---- observations, several policies, bad numbers ----
-
-TEST(Observations, AreReadWhereTheNetworksInputsBegin) {
-  PolicyOptions options = Options(Distribution::kGaussian);
-  options.log_std = {0.0F, 0.0F};
-  options.greedy = true;
-  options.obs_mean = {0.25F, 0.0F};
-  options.obs_scale = {2.0F, 1.0F};
-  options.row_begin = 1;
-  options.row_size = 4;
-  auto [policy, scratch, random] = Acting(Mirror(options));
-  EXPECT_EQ(policy.obs_size(), 4);
-  const double row[] = {std::nan(""), 0.5, -0.5, std::nan("")};
-  policy.Act(0, row, random, scratch);
-  EXPECT_EQ(scratch.action, (std::vector<float>{0.5F, -0.5F}));
-}
+// ---- bad numbers ----
 
 class NanIn : public ::testing::TestWithParam<Distribution> {};
 INSTANTIATE_TEST_SUITE_P(Distributions, NanIn,

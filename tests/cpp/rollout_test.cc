@@ -1,5 +1,6 @@
 // Rollouts: trajectories are those of steps fed the recorded actions, whatever runs them and
-// however they are cut; what fails is a single environment.
+// however they are cut; what fails is a single environment. Refusals, Ctrl-C and actions that are
+// not finite: tests/python/test_rollout.py.
 #include "core/rollout.h"
 
 #include <gtest/gtest.h>
@@ -80,10 +81,10 @@ struct Result {
 };
 
 Result Roll(Runner& runner, const Policy& policy, int num_steps,
-            const std::vector<int32_t>& policy_ids = {}, const Interrupted& interrupted = Never) {
+            const std::vector<int32_t>& policy_ids = {}) {
   Result result{Arrays(num_steps, runner.env.num_envs()), {}};
   result.outcome =
-      runner.env.RunRollout({&policy, policy_ids, num_steps, result.arrays.Views()}, interrupted);
+      runner.env.RunRollout({&policy, policy_ids, num_steps, result.arrays.Views()}, Never);
   return result;
 }
 
@@ -262,29 +263,6 @@ TEST_P(Rollouts, FailuresInTheFirstStepLeaveNothing) {
   for (const int32_t id : runner.all) ExpectZerosFrom(result.arrays, id, 0);
 }
 
-// the drift, which no action changes, is multiplied until float32 overflows
-TEST_P(Rollouts, AnInfiniteActionFailsItsEnvironment) {
-  Mlp mlp(1, {CountingEnv::kObsSize, 1}, Activation::kTanh);
-  const float weights[] = {0.0F, 1e38F, 0.0F};  // times the count
-  const float bias = 0.0F;
-  mlp.SetLayer(0, weights, &bias);
-  PolicyOptions options;
-  options.action_low = {-1.0F};
-  options.action_high = {1.0F};
-  options.log_std = {0.0F};
-  options.greedy = true;
-  const Policy policy(std::move(mlp), options);
-  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 20));
-  const auto result = Roll(runner, policy, 10 * kSteps);
-  ASSERT_EQ(FailedIds(result.outcome.failures), runner.all);
-  for (const auto& failure : result.outcome.failures) {
-    EXPECT_NE(failure.message.find(": the policy gave a NaN or infinite action"), std::string::npos)
-        << failure.message;
-    // 4e38 is too much
-    EXPECT_EQ(result.arrays.last_obs[static_cast<size_t>(failure.env_id) * 3 + 1], 4.0);
-  }
-}
-
 TEST_P(Rollouts, DivergenceEndsTheEpisode) {
   Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep));
   const auto result = Roll(runner, MakePolicy(kDiverge, 1), kSteps, std::vector<int32_t>(kEnvs, 1));
@@ -296,44 +274,6 @@ TEST_P(Rollouts, DivergenceEndsTheEpisode) {
     EXPECT_EQ(episode.length, 2);
     EXPECT_TRUE(episode.terminated);
   }
-}
-
-// ---- refusals, interruption, several callers ----
-
-TEST_P(Rollouts, AreRefusedBeforeAnythingMoves) {
-  const Policy policy = Ordinary();
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Seed(7);
-  ExpectUsageError(Code::kResetNeeded, "rollout: reset environments 0, 1",
-                   [&] { Roll(runner, policy, kSteps); });
-  runner.Start();
-  runner.Send({1, 4}, {1.0F, 1.0F});
-  ExpectUsageError(Code::kBusy, "rollout: environments 1, 4 have been sent",
-                   [&] { Roll(runner, policy, kSteps); });
-  runner.Receive();
-  Roll(runner, policy, kSteps);
-  runner.env.Close();
-  ExpectUsageError(Code::kClosed, "closed", [&] { Roll(runner, policy, kSteps); });
-
-  Started disabled(RolloutOptions(GetParam(), AutoresetMode::kDisabled));
-  ExpectUsageError(Code::kValue, "autoreset_mode='SameStep' or 'NextStep'",
-                   [&] { Roll(disabled, policy, kSteps); });
-}
-
-TEST_P(Rollouts, AnInterruptedOneLeavesEverythingToBeReset) {
-  Started runner(RolloutOptions(GetParam()));
-  constexpr int kLong = 2000;  // seconds of naps
-  const Policy policy = MakePolicy(Nap(2), 0);
-  const auto outcome =
-      Roll(runner, policy, kLong, std::vector<int32_t>(kEnvs, kTrigger), GiveUpAfter(0.03)).outcome;
-  EXPECT_TRUE(outcome.interrupted);
-  EXPECT_LT(runner.env.stats().steps, kEnvs * kLong);
-  ExpectUsageError(Code::kResetNeeded, "rollout: reset environments 0, 1",
-                   [&] { Roll(runner, Ordinary(), kSteps); });
-  ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(0.5F); });
-  runner.Start();
-  Started twin(RolloutOptions(1));
-  EXPECT_TRUE(SameResults(Roll(runner, Ordinary(), kSteps), Roll(twin, Ordinary(), kSteps)));
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
-#include <thread>
 #include <vector>
 
 namespace pyfastenv {
@@ -67,37 +65,6 @@ TEST(WorkShares, DropCountsWhatIsLeftAndEndsGivingBack) {
   EXPECT_TRUE(TakeAll(shares, 1).empty());
   shares.Deal(2);
   EXPECT_EQ(TakeAll(shares, 1).size(), 2U);
-}
-
-TEST(WorkShares, ManyThreadsRunEveryItemItsNumberOfTimes) {
-  constexpr int kWorkers = 7;
-  constexpr int kItems = 500;
-  constexpr int kRounds = 20;
-  WorkShares shares(kWorkers);
-  shares.ReserveGiveBack(kItems);
-  std::vector<int> runs(kItems);  // of whoever holds the item: a race if two do
-  shares.Deal(kItems);
-  std::atomic<int> finished{0};
-  const auto work = [&](int worker) {
-    int32_t items[kMax];
-    while (finished < kItems) {
-      const int taken = shares.Take(worker, 1 + worker, items);
-      size_t again = 0;
-      for (int i = 0; i < taken; ++i) {
-        int& count = runs[static_cast<size_t>(items[i])];
-        if (++count < kRounds) {
-          items[again++] = items[i];
-        } else {
-          ++finished;
-        }
-      }
-      ASSERT_TRUE(shares.GiveBack(worker, {items, again}));
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int worker = 0; worker < kWorkers; ++worker) threads.emplace_back(work, worker);
-  for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(std::all_of(runs.begin(), runs.end(), [](int n) { return n == kRounds; }));
 }
 
 }  // namespace
