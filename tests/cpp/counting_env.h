@@ -52,7 +52,7 @@ inline int TestGroupSize() {
 ///
 /// In groups, the sum that an ordinary action leads to is prepared; commands are not. With "gain",
 /// there are no groups.
-class CountingEnv final : public Environment {
+class CountingEnv : public Environment {
  public:
   static constexpr int kOwn = 4;
   static constexpr int kObsSize = 3;

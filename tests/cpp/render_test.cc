@@ -245,17 +245,6 @@ TEST(Render, InstructionSetsAgree) {
   }
 }
 
-TEST(Render, SizesAreChecked) {
-  const HandMadeModel m;
-  const auto make = [&](Format format) {
-    const Renderer renderer(std::make_shared<const Assets>(m.model), format);
-  };
-  EXPECT_THROW(make({0, 10, 1}), UsageError);
-  EXPECT_THROW(make({10, 10000, 1}), UsageError);
-  EXPECT_THROW(make({10, 10, 2}), UsageError);
-  for (const int side : {1, 3, 5}) EXPECT_NO_THROW(make({side, 9 - side, 4}));
-}
-
 std::string MessageOf(const HandMadeScene& s) {
   const HandMadeModel m;
   Bytes before(kSide * kSide * 3, 7), out = before;

@@ -57,22 +57,11 @@ TEST(RowLayout, VersionsTellLayoutsApart) {
 
 // a row's memory moves behind the new field's values
 TEST(EnvStoreRows, WidenedRowsKeepEverySection) {
-  class WithMemory final : public Environment {
+  class WithMemory final : public CountingEnv {
    public:
-    explicit WithMemory(SpecBuilder&& spec = {}) : Environment(spec) {}
     RowLayout InitialLayout() const override { return {1, 1, 1, 2}; }
     std::vector<double> InitialRow() const override { return {1, 2, 3, 4, 5}; }
     RowField DescribeField(const std::string& name) const override { return {name, {1}, {0.5}}; }
-    void Prepare(const RowLayout& /*layout*/) override {}
-    void Adopt() noexcept override {}
-    void Load(const double* /*row*/) override {}
-    void Save(double* /*row*/) const override {}
-    void Reset(Random& /*random*/, std::span<const double> /*options*/, InfoRow /*info*/) override {
-    }
-    StepResult Step(const Action& /*action*/, Random& /*random*/, InfoRow /*info*/) override {
-      return {};
-    }
-    void Observe(double* /*obs*/) const override {}
   };
   const WithMemory env;
   EnvStore store(2, env, ObsLayout{});
@@ -121,37 +110,13 @@ TEST(AddField, ChangesNothingWhenMemoryRunsOut) {
 // the same when a worker's environment cannot get ready, whichever it is
 TEST(AddField, ChangesNothingWhenAWorkerCannotPrepare) {
   static int prepares_left = -1;
-  class Reluctant final : public Environment {
+  class Reluctant final : public CountingEnv {
    public:
-    Reluctant() : Reluctant(SpecBuilder()) {}
-    RowLayout InitialLayout() const override { return env_.InitialLayout(); }
-    std::vector<double> InitialRow() const override { return env_.InitialRow(); }
-    RowField DescribeField(const std::string& name) const override {
-      return env_.DescribeField(name);
-    }
     void Prepare(const RowLayout& layout) override {
-      env_.Prepare(layout);
+      CountingEnv::Prepare(layout);
       if (prepares_left == 0) throw std::runtime_error("cannot prepare");
       if (prepares_left > 0) --prepares_left;
     }
-    void Adopt() noexcept override { env_.Adopt(); }
-    void Load(const double* row) override { env_.Load(row); }
-    void Save(double* row) const override { env_.Save(row); }
-    void Reset(Random& random, std::span<const double> options, InfoRow info) override {
-      env_.Reset(random, options, info);
-    }
-    StepResult Step(const Action& action, Random& random, InfoRow info) override {
-      return env_.Step(action, random, info);
-    }
-    void Observe(double* obs) const override { env_.Observe(obs); }
-
-   private:
-    explicit Reluctant(SpecBuilder&& spec) : Environment(Copy(spec, CountingEnv())) {}
-    static SpecBuilder& Copy(SpecBuilder& spec, const CountingEnv& env) {
-      *spec.operator->() = env.spec();
-      return spec;
-    }
-    CountingEnv env_;
   };
   constexpr int kThreads = 4;
   VectorEnv env([] { return std::make_unique<Reluctant>(); }, MakeOptions(6, kThreads));

@@ -30,91 +30,13 @@ TEST_P(ModesAndThreads, StepEqualsSerial) {
 
 INSTANTIATE_TEST_SUITE_P(All, ModesAndThreads, kModesAndThreads, NameOf);
 
-TEST(VectorEnv, HasNoMoreThreadsThanEnvironments) {
-  Runner runner(MakeOptions(2, 7));
-  EXPECT_EQ(runner.env.num_threads(), 2);
-}
-
-TEST(VectorEnv, CopyObservationsGivesTheLatest) {
-  Started runner(MakeOptions(4, 3));
-  runner.StepAll(0.5F);
-  runner.Reset({1});
-  std::vector<double> obs(runner.out.obs.size());
-  runner.env.CopyObservations(obs.data());
-  EXPECT_EQ(obs, runner.out.obs);
-}
-
-// ---- autoreset and episode ends ----
-
 constexpr float kPush = 0.5F;
 
-/// Steps until environment 0 has ended.
-void StepToTheEnd(Runner& runner) {
-  for (int t = 0; t <= CountingEnv::kMaxLength; ++t) {
-    runner.StepAll(kPush);
-    if (runner.out.ended(0)) return;
-  }
-  FAIL() << "the episode does not end";
-}
-
-// a masked reset into the arrays of a step that ended episodes hands out no final step again
-TEST(Autoreset, SameStepFinalsAreGivenOnce) {
-  Started runner(MakeOptions(2, 1, AutoresetMode::kSameStep, 1));
-  EXPECT_EQ(runner.StepAll(kPush).finals.size(), 2U);
-  EXPECT_TRUE(runner.Reset({0}).finals.empty());
-}
-
-// what is decided after a step counts as if the step had decided it
-TEST(Amend, AddsToReturnsAndEndsEpisodes) {
-  for (const auto mode : {AutoresetMode::kNextStep, AutoresetMode::kDisabled}) {
-    Started runner(MakeOptions(3, 2, mode));
-    runner.StepAll(kPush);
-    ASSERT_TRUE(runner.Ended().empty());
-    const int32_t ids[] = {2, 0};
-    const double rewards[] = {0.25, -1.0};
-    const uint8_t ended[] = {0, 1};
-    runner.env.Amend(ids, rewards, ended);
-    std::vector<double> returns(3);
-    std::vector<int32_t> lengths(3);
-    runner.env.GetEpisodes(returns.data(), lengths.data());
-    EXPECT_EQ(lengths, std::vector<int32_t>({1, 1, 1}));
-    EXPECT_EQ(returns[0], runner.out.rewards[0] - 1.0);
-    EXPECT_EQ(returns[1], runner.out.rewards[1]);
-    EXPECT_EQ(returns[2], runner.out.rewards[2] + 0.25);
-    EXPECT_EQ(runner.env.stats().episodes, 1);
-    if (mode == AutoresetMode::kDisabled) {
-      ExpectUsageError(Code::kResetNeeded, "step: reset environments 0",
-                       [&] { runner.StepAll(kPush); });
-      continue;
-    }
-    runner.StepAll(kPush);
-    EXPECT_EQ(runner.out.kinds[0], kResetInfo);
-    EXPECT_EQ(runner.out.counts[0], 0);
-    EXPECT_EQ(runner.out.counts[2], 2);
-  }
-}
-
-TEST(Amend, MakesUpReturnsWhereStepsRewardsDoNotCount) {
-  VectorEnvOptions options = MakeOptions(1, 1);
-  options.amended = true;
-  Started runner(options);
-  double sum = 0.0;
-  for (const double reward : {0.1, 1e16}) {
-    runner.StepAll(kPush);
-    ASSERT_NE(runner.out.rewards[0], 0.0);
-    const uint8_t ended[] = {0};
-    runner.env.Amend(runner.all, {&reward, 1}, ended);
-    sum += reward;
-  }
-  double returns = 0.0;
-  int32_t length = 0;
-  runner.env.GetEpisodes(&returns, &length);
-  EXPECT_EQ(returns, sum);
-}
+// ---- what is decided after a step: its numbers are held by test_own_tasks_batch.py ----
 
 TEST(Amend, EndsAnEpisodeOnce) {
-  Started runner(MakeOptions(1, 1));
-  StepToTheEnd(runner);
+  Started runner(MakeOptions(1, 1, AutoresetMode::kNextStep, 1));
+  runner.StepAll(kPush);
   const uint8_t ended[] = {1};
   const double rewards[] = {0.0};
   runner.env.Amend(runner.all, rewards, ended);

@@ -33,21 +33,14 @@ BUILD = HERE.parents[1] / "build" / "fuzz"
 STEPS = 4
 # whose model it is -> ids that take it; any model may also go to the undemanding ones
 IDS_OF = {
-    "ant.xml": "Ant-v5",
-    "half_cheetah.xml": "HalfCheetah-v5",
-    "hopper.xml": "Hopper-v5",
-    "humanoid.xml": "Humanoid-v5",
-    "humanoidstandup.xml": "HumanoidStandup-v5",
+    "ant.xml": "Ant-v5", "half_cheetah.xml": "HalfCheetah-v5", "hopper.xml": "Hopper-v5",
+    "humanoid.xml": "Humanoid-v5", "humanoidstandup.xml": "HumanoidStandup-v5",
     "inverted_double_pendulum.xml": "InvertedDoublePendulum-v5",
-    "inverted_pendulum.xml": "InvertedPendulum-v5",
-    "pusher_v5.xml": "Pusher-v5",
-    "reacher.xml": "Reacher-v5",
-    "swimmer.xml": "Swimmer-v5",
-    "walker2d_v5.xml": "Walker2d-v5",
-    "actuators.xml": "HalfCheetah-v5",
-    "contacts.xml": "InvertedPendulum-v5",
+    "inverted_pendulum.xml": "InvertedPendulum-v5", "pusher_v5.xml": "Pusher-v5",
+    "reacher.xml": "Reacher-v5", "swimmer.xml": "Swimmer-v5", "walker2d_v5.xml": "Walker2d-v5",
+    "actuators.xml": "HalfCheetah-v5", "contacts.xml": "InvertedPendulum-v5",
     "soft.xml": "HalfCheetah-v5",
-}
+}  # fmt: skip
 UNDEMANDING = ("HalfCheetah-v5", "InvertedPendulum-v5", "Swimmer-v5", "Ant-v5")
 
 

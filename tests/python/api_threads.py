@@ -21,11 +21,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from parity import MODES, assert_same, random_actions
+from parity import MODES, assert_same, random_actions, random_policy
 from threads import HangError, run_threads
 
 import pyfastenv
-from pyfastenv import PolicySpec, rollout
+from pyfastenv import rollout
 from pyfastenv.errors import BusyError, ClosedError, ForkedError, ResetNeededError
 
 ENV_IDS = ("HalfCheetah-v5", "HalfCheetahDir-v5", "AntGoal-v5", "CartPole-v1", "Pendulum-v1")
@@ -129,16 +129,7 @@ class Caller:
         assert len(obs) == len(rewards) == len(infos["env_id"]) > 0
 
     def rollout(self) -> None:
-        envs = self.envs
-        continuous = envs.single_action_space.shape
-        inputs, outputs = envs.single_observation_space.shape[0], (continuous or (2,))[0]
-        policy = PolicySpec(
-            weights=[np.zeros((1, inputs, outputs), np.float32)],
-            biases=[np.zeros((1, outputs), np.float32)],
-            distribution="gaussian" if continuous else "categorical",
-            log_std=np.zeros((1, outputs), np.float32) if continuous else None,
-        )
-        batch = rollout(envs, policy, int(self.rng.integers(1, 8)))
+        batch = rollout(self.envs, random_policy(self.envs), int(self.rng.integers(1, 8)))
         assert batch.obs.isfinite().all()
 
     def get_state(self) -> None:

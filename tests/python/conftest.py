@@ -91,6 +91,12 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes NaN of all that a task reads of mjData without having declared it."""
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+
+
+@pytest.fixture
 def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where MuJoCo may write its log."""
     monkeypatch.chdir(tmp_path)

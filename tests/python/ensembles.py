@@ -13,20 +13,14 @@ from pyfastenv.sampling.buffers import RowLayout
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 
 
-def small(**options: Any) -> DynamicsOptions:
-    defaults = {
-        "ensemble_size": 3,
-        "num_elites": 2,
-        "hidden_sizes": (16, 16),
-        "learning_rate": 3e-3,
-        "batch_size": 64,
-        "max_epochs": 5,
-    }
-    return DynamicsOptions(**{**defaults, **options})
+SMALL: dict[str, Any] = {
+    "ensemble_size": 3, "num_elites": 2, "hidden_sizes": (16, 16), "learning_rate": 3e-3,
+    "batch_size": 64, "max_epochs": 5,
+}  # fmt: skip
 
 
 def make(seeds: tuple[int, ...] = (0,), **options: Any) -> EnsembleDynamics:
-    return EnsembleDynamics(LAYOUT, seeds, small(**options))
+    return EnsembleDynamics(LAYOUT, seeds, DynamicsOptions(**{**SMALL, **options}))
 
 
 def randomised(model: EnsembleDynamics, seed: int = 0) -> EnsembleDynamics:

@@ -6,6 +6,7 @@ Where lanes step an environment, mj_step does it too, beside them, against the s
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -75,13 +76,75 @@ def assert_same(ours: Any, theirs: Any, where: str = "result") -> None:
 
 
 def random_actions(
-    space: gymnasium.Space[Any], rng: np.random.Generator, num_envs: int, dtype: Any = np.float32
+    space: gymnasium.Space[Any],
+    rng: np.random.Generator,
+    num_envs: int,
+    dtype: Any = np.float32,
+    most: float = 1e3,
 ) -> np.ndarray:
-    """Uniform actions, a little beyond the bounds of a Box."""
+    """Uniform actions, a little beyond the bounds of a Box, or ``most`` where these are wider."""
     if isinstance(space, gymnasium.spaces.Discrete):
         return rng.integers(0, space.n, num_envs)
-    low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
+    low, high = np.maximum(space.low, -most), np.minimum(space.high, most)
     return (rng.uniform(1.1 * low, 1.1 * high, (num_envs, *space.shape))).astype(dtype)
+
+
+def step_both(
+    ours: Any, theirs: Any, num_steps: int, *, seed: int = 0, where: str = "", most: float = 1e3
+) -> int:
+    """Steps both under the same random actions, every bit of the results alike.
+
+    With autoreset disabled, what ends is reset.
+
+    Returns:
+        How many episodes ended.
+    """
+    rng = np.random.default_rng(seed)
+    space, num_envs, ended = ours.single_action_space, ours.num_envs, 0
+    disabled = ours.autoreset_mode == AutoresetMode.DISABLED
+    for step in range(num_steps):
+        actions = random_actions(space, rng, num_envs, space.dtype, most)
+        result = ours.step(actions)
+        assert_same(result, theirs.step(actions), f"{where} step {step}")
+        ends = result[2] | result[3]
+        ended += int(ends.sum())
+        if disabled and ends.any():
+            results = [envs.reset(options={"reset_mask": ends}) for envs in (ours, theirs)]
+            assert_same(*results, f"{where} reset after step {step}")
+    return ended
+
+
+def both_engines(env: Any, num_envs: int, **kwargs: Any) -> list[pyfastenv.FastVectorEnv]:
+    """The same environments with each engine, lanes first."""
+    return [
+        pyfastenv.make_vec(env, num_envs, engine=engine, **kwargs) for engine in ("lanes", "mujoco")
+    ]
+
+
+def compare_engines(env: Any, num_envs: int = 9, num_steps: int = 60) -> dict[str, Any]:
+    """Runs lanes and mj_step under the same actions, all bits alike; returns lanes' stats."""
+    lanes, mujoco = both_engines(env, num_envs, num_threads=2, max_episode_steps=25)
+    assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
+    step_both(lanes, mujoco, num_steps, most=1.0 / 1.1)  # from -1 to 1
+    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
+    return lanes.stats()
+
+
+def random_policy(
+    envs: Any, *hidden: int, num_policies: int = 1, seed: int = 0, log_std: float = 0.0
+) -> pyfastenv.PolicySpec:
+    """Policies of random weights: Gaussian, or categorical where actions are discrete."""
+    rng = np.random.default_rng(seed)
+    space = envs.single_action_space
+    discrete = isinstance(space, gymnasium.spaces.Discrete)
+    outputs = int(space.n) if discrete else space.shape[0]
+    sizes = list(pairwise((envs.obs_size, *hidden, outputs)))
+    return pyfastenv.PolicySpec(
+        weights=[rng.normal(0, 0.3, (num_policies, a, b)).astype(np.float32) for a, b in sizes],
+        biases=[np.zeros((num_policies, b), np.float32) for _, b in sizes],
+        distribution="categorical" if discrete else "gaussian",
+        log_std=None if discrete else np.full((num_policies, outputs), log_std, np.float32),
+    )
 
 
 def compare(

@@ -1,9 +1,12 @@
-"""Python scripts in a process of their own, for tests."""
+"""Python scripts in a process of their own and modules from a text, for tests."""
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -18,6 +21,16 @@ def run_script(script: str, *args: object, **kwargs: Any) -> str:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def module_of(path: Path, text: str) -> ModuleType:
+    """Writes a file and imports it under its own name."""
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 LONG = """

@@ -71,13 +71,9 @@ def choice_of(learner: Any) -> accelerators.Choice:
 
 Make = Callable[[str], Any]
 MAKERS: dict[str, Make] = {
-    "sac": make_sac,
-    "sac with amp": make_amp_sac,
-    "td3": make_td3,
-    "flashsac": make_flashsac,
-    "ensemble": make_ensemble,
-    "ppo": make_ppo,
-}
+    "sac": make_sac, "sac with amp": make_amp_sac, "td3": make_td3, "flashsac": make_flashsac,
+    "ensemble": make_ensemble, "ppo": make_ppo,
+}  # fmt: skip
 
 
 def accelerated(name: str) -> Any:

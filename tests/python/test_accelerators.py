@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import runpy
 import shutil
@@ -32,7 +31,6 @@ from torch import Tensor, nn
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac, td3
-from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16
 from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
@@ -121,13 +119,6 @@ def test_steps_on_their_own_are_the_plain_ones(make: Callable[..., Any], float64
     assert distance(*metrics) < FLOAT32
 
 
-def test_compiled_bfloat16_is_near() -> None:
-    fast, plain = make_sac("native", bfloat16=True), make_sac("none")
-    if not isinstance(fast.choice.accelerator, CompiledBfloat16):
-        pytest.skip("neither AMX nor AVX512-BF16")
-    assert_near(follow(fast, plain, 2 * STEPS))
-
-
 def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
     """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
     options = {"hidden_sizes": (64, 64), "batch_size": 64, "num_envs": 4, "buffer_size": 10_000}
@@ -168,34 +159,6 @@ def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[...,
     assert_near(found)
     assert min(found["critic gradient"]) > 1e-5  # it is not float32
     assert_near(follow(make("native", bfloat16=True), plain, STEPS))
-
-
-@pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1", "dict_tasks:Apart"])
-def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
-    config = small(
-        "ppo", env_id=env_id, entropy_coef=0.01, value_clip=0.1, max_grad_norm=0.5, num_threads=1
-    )
-    config.accelerate = "none"
-    plain = make(config)
-    fast = make(copy.copy(config))
-    compiled = CompiledEpoch(fast)
-    steps = 0
-    while steps < STEPS:
-        packed = plain._pack(plain._samples(plain._next_batch()))
-        orders = torch.randperm(len(packed))[None]
-        parameters = plain.flat.parameter.detach().clone()
-        start = copy.deepcopy(plain.optimizer.state_dict())
-        fast.flat.parameter.data.copy_(parameters)
-        fast.optimizer.load_state_dict(start)
-        (found,) = compiled.epochs(packed, orders)
-        (wanted,) = plain.epochs(packed, orders)
-        steps += len(packed) // config.minibatch_size
-        moved = fast.flat.parameter.detach() - parameters
-        expected = plain.flat.parameter.detach() - parameters
-        # of one epoch's movement, which Adam's division by small roots amplifies
-        assert distance(moved, expected) < 1e-2
-        assert distance(fast.flat.parameter.detach(), parameters + expected) < 1e-4
-        assert found == pytest.approx(wanted, rel=1e-3, abs=1e-5)
 
 
 # ---- who gets which ------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"dynamics": "flow", "num_seeds": 2},
         {"dynamics": "flow", "amp": True, "model_hidden_sizes": (16, 16, 16)},
     ],
-    "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}],
+    "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}],
     "sac": [
         {"policy_factory": "small_learners:policy_network"},
         {
@@ -115,6 +115,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         },
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
+        {"amp": True, "hidden_sizes": ()},
         {"learning_starts": 0},
         {"updates_per_step": 0.1},  # iterations without a gradient step
     ],

@@ -234,12 +234,3 @@ def test_reward_of_an_autoreset_is_zero() -> None:
             assert "x_velocity" not in infos and infos["_x_position"].all()
         else:
             assert rewards.all() and truncations.all() == (step % 4 == 2)
-
-
-def test_close_with_requests_under_way() -> None:
-    envs = pyfastenv.make_vec("Humanoid-v5", 200, num_threads=2)
-    envs.reset(seed=0)
-    envs.send(np.zeros((200, 17), np.float32))
-    envs.close()
-    with pytest.raises(pyfastenv.ClosedError):
-        envs.recv()

@@ -20,14 +20,9 @@ from trajectories import (
 import pyfastenv
 
 IDS = [
-    "HalfCheetah-v5",
-    "Ant-v5",
-    "Humanoid-v5",
-    "Reacher-v4",
-    "CartPole-v1",
-    "MountainCarContinuous-v0",
-    "HalfCheetahDir-v5",
-]
+    "HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Reacher-v4", "CartPole-v1",
+    "MountainCarContinuous-v0", "HalfCheetahDir-v5",
+]  # fmt: skip
 # every mode with one of them, and every one in a mode
 IDS_AND_MODES = sorted({(IDS[0], m) for m in MODES} | {*zip(IDS, 3 * MODES, strict=False)})
 NUM_ENVS = 11

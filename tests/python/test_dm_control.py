@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from distributions import assert_distributed_alike
 from dm_control_suite import NUM_STARTS, SIGNIFICANCE, compare, make, starts
-from parity import assert_same
+from parity import compare_engines, step_both
 
 import pyfastenv
 from pyfastenv.suites import DM_CONTROL, packages, tasks
@@ -64,20 +64,9 @@ def test_equals_dm_control_for_1_000_steps(env_id: str) -> None:
     "env_id",
     [e if e in ONE_OF_A_DOMAIN else pytest.param(e, marks=pytest.mark.slow) for e in IN_LANES],
 )
-def test_lanes_and_mj_step_are_the_same(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
-    lanes, mujoco = (
-        pyfastenv.make_vec(env_id, 9, num_threads=2, engine=engine, max_episode_steps=25)
-        for engine in ("lanes", "mujoco")
-    )
-    assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
-    rng = np.random.default_rng(0)
-    low, high = np.clip([lanes.action_space.low, lanes.action_space.high], -1.0, 1.0)
-    for _ in range(60):
-        actions = rng.uniform(1.1 * low, 1.1 * high)
-        assert_same(lanes.step(actions), mujoco.step(actions))
-    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
-    assert lanes.stats()["lane_steps"] > 0.95 * lanes.stats()["steps"] > 400
+def test_lanes_and_mj_step_are_the_same(env_id: str, poison: None) -> None:
+    stats = compare_engines(env_id)
+    assert stats["lane_steps"] > 0.95 * stats["steps"] > 400
 
 
 @pytest.mark.parametrize("env_id", [e for e in SMALL_IDS if e.startswith(LEFT_TO_MJ_STEP)])
@@ -196,9 +185,6 @@ def test_targets_are_each_environments_own() -> None:
     obs, _ = envs.reset(seed=0)
     twins.reset(seed=9)
     twins.set_state(envs.get_state())
-    for _ in range(5):
-        actions = np.ones(envs.action_space.shape)
-        ours, same = envs.step(actions), twins.step(actions)
-        np.testing.assert_array_equal(ours[0], same[0])
+    step_both(envs, twins, 5)
     to_target = envs.observation_groups["to_target"]
     assert len(np.unique(obs[:, to_target], axis=0)) == 3

@@ -6,14 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from parity import MODES
+from parity import MODES, both_engines, random_policy
 
 import pyfastenv
 
@@ -26,12 +25,6 @@ NUM_ENVS = 11  # a group and a rest
 def default_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the whole run is made with."""
     monkeypatch.delenv("PYFASTENV_ENGINE", raising=False)
-
-
-@pytest.fixture
-def poison(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes NaN of all that a task reads of mjData without having declared it."""
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
 
 
 def bits(value: Any) -> Any:
@@ -64,21 +57,15 @@ def steps_of(
         yield envs.step(draw_actions(envs, rng))
 
 
-def both(env_id: str, num_envs: int = NUM_ENVS, **kwargs: Any) -> list[pyfastenv.FastVectorEnv]:
-    """The same environments with each engine."""
-    return [
-        pyfastenv.make_vec(env_id, num_envs, engine=engine, **kwargs)
-        for engine in ("lanes", "mujoco")
-    ]
-
-
 # ---- the same bits -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("env_id", MUJOCO_IDS)
 def test_steps_are_the_same(env_id: str, poison: None) -> None:
     mode = MODES[MUJOCO_IDS.index(env_id) % 2]
-    lanes, mujoco = both(env_id, autoreset_mode=mode, num_threads=2, max_episode_steps=17)
+    lanes, mujoco = both_engines(
+        env_id, NUM_ENVS, autoreset_mode=mode, num_threads=2, max_episode_steps=17
+    )
     for ours, theirs in zip(steps_of(lanes, 40), steps_of(mujoco, 40), strict=True):
         assert bits(ours) == bits(theirs)
     assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
@@ -94,27 +81,28 @@ def test_steps_are_the_same(env_id: str, poison: None) -> None:
 @pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Ant-v5", "InvertedPendulum-v5"])
 @pytest.mark.parametrize("num_envs", [1, 2, 4, 5, 8, 37])
 def test_groups_of_any_size_are_the_same(env_id: str, num_envs: int) -> None:
-    lanes, mujoco = both(env_id, num_envs, num_threads=1)
+    lanes, mujoco = both_engines(env_id, num_envs, num_threads=1)
     for ours, theirs in zip(steps_of(lanes, 15), steps_of(mujoco, 15), strict=True):
         assert bits(ours) == bits(theirs)
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-@pytest.mark.parametrize("env_id", ["Walker2d-v5", "Ant-v5", "Reacher-v5"])
-def test_rollouts_are_the_same(env_id: str, mode: str, poison: None) -> None:
+@pytest.mark.parametrize(
+    ("env_id", "fields"),
+    [
+        *((env_id, []) for env_id in ("Walker2d-v5", "Ant-v5", "Reacher-v5")),
+        ("Hopper-v5", ["body_mass", "body_inertia"]),
+    ],
+)
+def test_rollouts_are_the_same(env_id: str, fields: list[str], mode: str, poison: None) -> None:
     results = []
-    for envs in both(env_id, autoreset_mode=mode, num_threads=2, max_episode_steps=23):
+    for envs in both_engines(
+        env_id, NUM_ENVS, autoreset_mode=mode, num_threads=2, max_episode_steps=23
+    ):
         envs.reset(seed=1)
-        rng = np.random.default_rng(0)
-        sizes = [envs.single_observation_space.shape[0], 16, envs.single_action_space.shape[0]]
-        policy = pyfastenv.PolicySpec(
-            weights=[rng.normal(0, 0.3, (2, i, o)).astype(np.float32) for i, o in pairwise(sizes)],
-            biases=[np.zeros((2, o), np.float32) for o in sizes[1:]],
-            activation="tanh",
-            distribution="gaussian",
-            log_std=np.zeros((2, sizes[-1]), np.float32),
-        )
+        randomise(envs, fields)
+        policy = random_policy(envs, 16, num_policies=2)
         ids = np.arange(NUM_ENVS) % 2  # groups in which two policies act
         batches = [pyfastenv.rollout(envs, policy, n, policy_id=ids) for n in (1, 40)]
         arrays = [
@@ -134,7 +122,7 @@ def test_what_lanes_refuse_is_left_to_mj_step(mode: str, tmp_path: Path) -> None
     source = Path(pyfastenv.vector.specs.assets_dir()) / "half_cheetah.xml"
     model = tmp_path / "unlimited.xml"
     model.write_text(source.read_text().replace('ctrllimited="true"', 'ctrllimited="false"'))
-    lanes, mujoco = both("HalfCheetah-v5", 8, xml_file=model, autoreset_mode=mode)
+    lanes, mujoco = both_engines("HalfCheetah-v5", 8, xml_file=model, autoreset_mode=mode)
     for envs in (lanes, mujoco):
         envs.reset(seed=1)
     actions = draw_actions(lanes, np.random.default_rng(0))
@@ -168,10 +156,8 @@ def test_instruction_sets_are_the_same() -> None:
     for engine, width in [("mujoco", "1"), *(("lanes", width) for width in "1248")]:
         done = subprocess.run(
             [sys.executable, "-c", _DIGEST.format(engine=engine)],
-            env={**os.environ, "PYFASTENV_LANES": width},
-            capture_output=True,
-            text=True,
-        )
+            env={**os.environ, "PYFASTENV_LANES": width}, capture_output=True, text=True,
+        )  # fmt: skip
         if "that this processor has" in done.stderr:
             continue
         assert done.returncode == 0, done.stderr
@@ -200,6 +186,18 @@ def test_stats_say_what_runs_and_why(env_id: str, engine: str, runs: str, reason
     assert stats["lane_steps"] == stats["lane_misses"] == 0
 
 
+@pytest.mark.parametrize(
+    ("env_id", "engine", "message"),
+    [
+        ("CartPole-v1", "lanes", "engine='lanes': CartPole-v1 is not a MuJoCo environment"),
+        ("HalfCheetah-v5", "warp", r"engine: expected one of .*'auto'.*, got 'warp'"),
+    ],
+)
+def test_engines_that_there_are_not(env_id: str, engine: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pyfastenv.make_vec(env_id, 2, engine=engine)
+
+
 def test_a_model_that_lanes_do_not_do(tmp_path: Path) -> None:
     assets = Path(gymnasium.__file__).parent / "envs/mujoco/assets"
     xml = (assets / "pusher_v5.xml").read_text()
@@ -210,17 +208,6 @@ def test_a_model_that_lanes_do_not_do(tmp_path: Path) -> None:
     assert stats["engine_reason"] == "lanes do not do the solver CG"
     with pytest.raises(ValueError, match=r"'lanes': lanes do not do the solver CG in .*conjugate"):
         pyfastenv.make_vec("Pusher-v5", 2, engine="lanes", xml_file=str(file))
-
-
-def test_an_environment_without_lanes() -> None:
-    message = "engine='lanes': CartPole-v1 is not a MuJoCo environment"
-    with pytest.raises(ValueError, match=message):
-        pyfastenv.make_vec("CartPole-v1", 2, engine="lanes")
-
-
-def test_unknown_engines() -> None:
-    with pytest.raises(ValueError, match=r"engine: expected one of .*'auto'.*, got 'warp'"):
-        pyfastenv.make_vec("HalfCheetah-v5", 2, engine="warp")
 
 
 def test_the_variable_says_what_auto_means(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +241,7 @@ def randomise(envs: pyfastenv.FastVectorEnv, fields: list[str], seed: int = 0) -
 
 @pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Ant-v5", "Swimmer-v5", "Humanoid-v5"])
 def test_model_fields_are_the_same(env_id: str, poison: None) -> None:
-    lanes, mujoco = both(env_id, num_threads=2, max_episode_steps=17)
+    lanes, mujoco = both_engines(env_id, NUM_ENVS, num_threads=2, max_episode_steps=17)
     for envs in (lanes, mujoco):
         envs.reset(seed=1)
         envs.step(np.zeros(envs.action_space.shape, np.float32))
@@ -267,27 +254,9 @@ def test_model_fields_are_the_same(env_id: str, poison: None) -> None:
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
 
 
-def test_model_fields_in_rollouts_are_the_same() -> None:
-    states = []
-    for envs in both("Hopper-v5", num_threads=2, max_episode_steps=23):
-        envs.reset(seed=1)
-        randomise(envs, ["body_mass", "body_inertia"])
-        policy = pyfastenv.PolicySpec(
-            weights=[np.full((1, 11, 3), 0.1, np.float32)],
-            biases=[np.zeros((1, 3), np.float32)],
-            activation="tanh",
-            distribution="gaussian",
-            log_std=np.zeros((1, 3), np.float32),
-        )
-        pyfastenv.rollout(envs, policy, 60)
-        states.append(envs.get_state().tobytes())
-        assert envs.stats()["lane_steps"] in (0, envs.stats()["steps"])
-    assert states[0] == states[1]
-
-
 def test_numbers_of_another_kind_are_left_to_mj_step() -> None:
     """Without any damping MuJoCo integrates otherwise; the other environments' steps are lanes'."""
-    lanes, mujoco = both("HalfCheetah-v5", 8)
+    lanes, mujoco = both_engines("HalfCheetah-v5", 8)
     for envs in (lanes, mujoco):
         envs.reset(seed=1)
         damping = envs.get_model_field("dof_damping")

@@ -148,7 +148,9 @@ def of_actions() -> Iterator[Case]:
     few = np.zeros((2, 6), np.float32)
     words = ("expected (3, 6) float32", "got (2, 6) float32")
     yield Case(CHEETAH, lambda e: e.send(few, [0, 1, 2]), ValueError, words)
-    yield Case(CHEETAH, lambda e: e.recv(), NothingPendingError, ("nothing has been sent",))
+    for error in (NothingPendingError, gymnasium.error.NoAsyncCallError):
+        yield Case(CHEETAH, lambda e: e.recv(), error, ("nothing has been sent", "send()"))
+        yield Case(CHEETAH, lambda e: e.recv(timeout=0.0), error, ("nothing has been sent",))
 
 
 BAD_IDS = [
@@ -353,16 +355,6 @@ def test_one_bad_value_for_all_blames_no_environment() -> None:
 # ---- busy environments and order of calls --------------------------------------------------------
 
 
-@pytest.mark.parametrize("num_threads", THREADS)
-def test_recv_with_nothing_sent(num_threads: int) -> None:
-    envs = make(num_threads=num_threads)
-    with pytest.raises(NothingPendingError, match=r"nothing has been sent.*send\(\)"):
-        envs.recv()
-    with pytest.raises(gymnasium.error.NoAsyncCallError):
-        envs.recv(timeout=0.0)
-    envs.close()
-
-
 @pytest.mark.parametrize(
     ("kwargs", "error", "words"),
     [
@@ -557,7 +549,7 @@ def test_an_id_that_is_no_string(how: Any, env_id: Any) -> None:
         how(env_id)
 
 
-@pytest.mark.parametrize("mode", ["same_step", "next", None, 1])
+@pytest.mark.parametrize("mode", ["same_step", "nextstep", None, 3])
 def test_autoreset_modes_that_are_none(mode: Any) -> None:
     with pytest.raises(ValueError, match="autoreset_mode: expected") as caught:
         make(autoreset_mode=mode)
@@ -636,8 +628,6 @@ def test_numbers_are_checked_for_what_they_mean(env_id: str, name: str, default:
 @pytest.mark.parametrize(
     ("kwargs", "words"),
     [
-        ({"autoreset_mode": "nextstep"}, ("AutoresetMode", "nextstep")),
-        ({"autoreset_mode": 3}, ("AutoresetMode", "3")),
         ({"obs_dtype": "float16"}, ("obs_dtype", "one of float32, float64", "float16")),
         ({"obs_dtype": int}, ("obs_dtype", "one of float32, float64", "int64")),
         ({"render_mode": "human"}, ("render_mode", "rgb_array", "human")),
@@ -678,22 +668,19 @@ def test_missing_model_file(xml_file: str) -> None:
         make(xml_file=xml_file)
 
 
+BROKEN_MODELS = ["", "no xml", "<mujoco><worldbody></mujoco>", "<mujoco><x/></mujoco>"]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "no xml", "<mujoco><worldbody></mujoco>", "<mujoco><x/></mujoco>"]
+    ("name", "text"),
+    [("broken.mjb", "no model"), *(("broken.xml", text) for text in BROKEN_MODELS)],
 )
-def test_broken_model_file(tmp_path: pathlib.Path, text: str) -> None:
-    path = tmp_path / "broken.xml"
+def test_broken_model_file(tmp_path: pathlib.Path, name: str, text: str) -> None:
+    path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match="cannot load") as caught:
         make(xml_file=path)
     assert_says(caught.value, str(path))
-
-
-def test_broken_binary_model_file(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "broken.mjb"
-    path.write_bytes(b"not a model")
-    with pytest.raises(ValueError, match=r"broken\.mjb"):
-        make(xml_file=path)
 
 
 @pytest.mark.parametrize("env_id", ["Ant-v5", "Humanoid-v5", "Pusher-v5"])

@@ -9,14 +9,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
-from parity import assert_same
+from parity import assert_same, random_policy
 
 import pyfastenv
 from pyfastenv import physics
@@ -124,15 +123,6 @@ def test_rollouts_of_physics(bits: int, threads: int) -> None:
         assert_same(states, expected[0])
 
 
-def random_policy(envs: Any, rng: np.random.Generator) -> pyfastenv.PolicySpec:
-    sizes = [envs.single_observation_space.shape[0], 8, envs.single_action_space.shape[0]]
-    return pyfastenv.PolicySpec(
-        weights=[rng.normal(0, 0.3, (1, i, o)).astype(np.float32) for i, o in pairwise(sizes)],
-        biases=[np.zeros((1, size), np.float32) for size in sizes[1:]],
-        log_std=np.zeros((1, sizes[-1]), np.float32),
-    )
-
-
 def every_call(make: Callable[[], Any], computing: Callable[[], Any]) -> tuple[Any, ...]:
     """The results of all calls of a pool, each of them made within ``computing()``."""
     rng = np.random.default_rng(0)
@@ -140,35 +130,27 @@ def every_call(make: Callable[[], Any], computing: Callable[[], Any]) -> tuple[A
         envs = make()
     space = envs.single_action_space
     actions = [rng.uniform(-1, 1, (NUM_ENVS, *space.shape)).astype(space.dtype) for _ in range(30)]
-    policy = random_policy(envs, rng)
-    seen: list[Any] = []
-    with computing():
-        seen.append(envs.reset(seed=3))
-    for action in actions[:20]:
+    policy = random_policy(envs, 8)
+
+    def within(call: Any, *args: Any, **kwargs: Any) -> Any:
         with computing():
-            result = envs.step(action)
-        seen.append(result)
+            return call(*args, **kwargs)
+
+    seen = [within(envs.reset, seed=3)]
+    seen += [within(envs.step, action) for action in actions[:20]]
     for action in actions[20:]:
-        with computing():
-            envs.send(action, np.arange(NUM_ENVS))
-        with computing():
-            result = envs.recv(min_envs=NUM_ENVS)
+        within(envs.send, action, np.arange(NUM_ENVS))
+        result = within(envs.recv, min_envs=NUM_ENVS)
         order = np.argsort(result[4]["env_id"])
         seen.append(tuple(part[order] for part in result[:4]))
-    with computing():
-        batch = pyfastenv.rollout(envs, policy, 20)
+    batch = within(pyfastenv.rollout, envs, policy, 20)
     arrays = (batch.obs, batch.actions, batch.rewards, batch.log_probs)
     seen.append(tuple(array.numpy() for array in arrays))
     fields = envs.get_model_field("body_mass") * np.linspace(0.9, 1.1, NUM_ENVS)[:, None]
-    with computing():
-        envs.set_model_field("body_mass", fields)
-    for action in actions[:5]:
-        with computing():
-            result = envs.step(action)
-        seen.append(result)
-    with computing():
-        seen.append(envs.get_state())
-        envs.close()
+    within(envs.set_model_field, "body_mass", fields)
+    seen += [within(envs.step, action) for action in actions[:5]]
+    seen.append(within(envs.get_state))
+    within(envs.close)
     return tuple(seen)
 
 
@@ -205,7 +187,7 @@ class Slow(pyfastenv.Task):
 def test_signal_handlers_have_their_threads_mode() -> None:
     """And what they set is in force when the call returns."""
     envs = pyfastenv.make_vec("Humanoid-v5", 64, num_threads=2)
-    policy = random_policy(envs, np.random.default_rng(0))
+    policy = random_policy(envs, 8)
     envs.reset(seed=0)
     seen: list[int] = []
     batches = []

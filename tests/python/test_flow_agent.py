@@ -275,6 +275,3 @@ def test_improving_changes_the_elites_and_nothing_of_the_policy() -> None:
     assert not torch.equal(predictions[0].rewards, predictions[1].rewards)
     for name in ("elites", "input_mean", "input_std"):
         assert torch.equal(getattr(model, name), before["model"][name])
-
-
-# ---- several seeds, saving -----------------------------------------------------------------------

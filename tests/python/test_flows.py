@@ -217,9 +217,6 @@ def test_on_cuda(size: int) -> None:
     assert_close(coupled.flows(coupled.flows.inverse(samples))[0], samples)
 
 
-# ---- learning ------------------------------------------------------------------------------------
-
-
 # ---- coupled flows -------------------------------------------------------------------------------
 
 

@@ -128,24 +128,11 @@ def test_ppos_loss_is_that_of_torchs_distributions(
     wanted = [outputs, values] if log_std is None else [outputs, values, log_std]
     expected = torch.autograd.grad(loss, wanted)
 
-    nothing = torch.empty(0)
+    names = ("actions", "log_probs", "advantages", "returns", "old_values")
+    columns = Columns(torch.empty(0), torch.empty(0), *(case[name] for name in names))
+    coefficients = {"entropy_coef": entropy_coef, "value_coef": value_coef}
     result = ppo_loss(
-        outputs,
-        log_std,
-        values,
-        Columns(
-            nothing,
-            nothing,
-            case["actions"],
-            case["log_probs"],
-            advantages,
-            case["returns"],
-            case["old_values"],
-        ),
-        clip=clip,
-        value_clip=value_clip,
-        entropy_coef=entropy_coef,
-        value_coef=value_coef,
+        outputs, log_std, values, columns, clip=clip, value_clip=value_clip, **coefficients
     )
     torch.testing.assert_close(torch.autograd.grad(result.loss, wanted), expected)
     metrics = dict(zip(PPO_METRICS, result.metrics.tolist(), strict=True))

@@ -6,7 +6,6 @@ import itertools
 import re
 import warnings
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import mujoco
 import numpy as np
 import pytest
 from mujoco import rollout as mujoco_rollout
+from parity import random_policy
 
 import pyfastenv
 from pyfastenv import _core, physics
@@ -167,15 +167,8 @@ def test_received_results_are_watched(robot: Path, wrong_lanes: None) -> None:
 
 @pytest.mark.parametrize("num_threads", [1, 3])
 def test_rollouts_are_watched(robot: Path, wrong_lanes: None, num_threads: int) -> None:
-    rng = np.random.default_rng(0)
-    policy = pyfastenv.PolicySpec(
-        weights=[rng.normal(0, 0.3, (1, i, o)).astype(np.float32) for i, o in pairwise((17, 6))],
-        biases=[np.zeros((1, 6), np.float32)],
-        activation="tanh",
-        distribution="gaussian",
-        log_std=np.zeros((1, 6), np.float32),
-    )
     lanes, mujoco_alone = both(robot, 16, num_threads=num_threads)
+    policy = random_policy(lanes)
     with pytest.warns(RuntimeWarning, match="lanes and mj_step differ") as caught:
         pyfastenv.rollout(lanes, policy, 30)
     assert len(caught) == 1

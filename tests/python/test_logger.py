@@ -26,6 +26,16 @@ def steps(folder: pathlib.Path) -> list[float]:
     return [row["step"] for row in read_metrics(folder)]
 
 
+def log(
+    folder: pathlib.Path, *rows: dict[str, Any], loggers: tuple[str, ...] = ("csv",), **start: Any
+) -> None:
+    """Writes rows, whose ``step`` is theirs, and ends."""
+    logger = MetricLogger(folder, loggers, **start)
+    for row in rows:
+        logger.log(row["step"], {name: row[name] for name in row if name != "step"})
+    logger.close()
+
+
 def test_rows_are_there_at_once(tmp_path: pathlib.Path) -> None:
     logger = MetricLogger(tmp_path, ["csv"])
     logger.log(10, {"loss/policy": 0.25})
@@ -35,12 +45,8 @@ def test_rows_are_there_at_once(tmp_path: pathlib.Path) -> None:
 
 
 def test_columns_may_come_and_go(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path, ["csv"])
-    logger.log(1, {"loss": 0.5})
-    logger.log(2, {"loss": 0.4, "eval": 7})
-    logger.log(3, {"other": 1.0})
-    logger.log(4, {"loss": 0.3})
-    logger.close()
+    changing = {"loss": 0.5}, {"loss": 0.4, "eval": 7}, {"other": 1.0}, {"loss": 0.3}
+    log(tmp_path, *({"step": step, **row} for step, row in enumerate(changing, 1)))
     assert (tmp_path / "metrics.csv").read_text() == (
         "step,loss,eval,other\n1,0.5,,\n2,0.4,7,\n3,,,1.0\n4,0.3,,\n"
     )
@@ -48,17 +54,12 @@ def test_columns_may_come_and_go(tmp_path: pathlib.Path) -> None:
 
 
 def test_numbers_come_back_exactly_and_tensors_are_numbers(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path, ["csv"])
-    logger.log(1, {"third": 1 / 3, "tensor": torch.tensor(0.1, dtype=torch.float64)})
-    logger.close()
+    log(tmp_path, {"step": 1, "third": 1 / 3, "tensor": torch.tensor(0.1, dtype=torch.float64)})
     assert read_metrics(tmp_path) == [{"step": 1, "third": 1 / 3, "tensor": 0.1}]
 
 
 def test_what_is_not_finite_stays_valid_json(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path, ["csv"])
-    logger.log(1, {"a": math.nan, "b": math.inf, "c": 1.0})
-    logger.log(2, {"a": 2.0})
-    logger.close()
+    log(tmp_path, {"step": 1, "a": math.nan, "b": math.inf, "c": 1.0}, {"step": 2, "a": 2.0})
     assert (tmp_path / "metrics.jsonl").read_text().splitlines()[0] == (
         '{"step": 1, "a": null, "b": null, "c": 1.0}'
     )
@@ -68,11 +69,8 @@ def test_what_is_not_finite_stays_valid_json(tmp_path: pathlib.Path) -> None:
 
 
 def test_resuming_cuts_what_came_after_the_checkpoint(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path, ["csv"])
-    for step in (10, 20, 30, 40):
-        logger.log(step, {"loss": step / 10, **({"late": 1.0} if step == 40 else {})})
-    logger.close()
-
+    rows = [{"step": step, "loss": step / 10} for step in (10, 20, 30)]
+    log(tmp_path, *rows, {"step": 40, "loss": 4.0, "late": 1.0})
     logger = MetricLogger(tmp_path, ["csv"], resume_step=20)
     assert steps(tmp_path) == [10, 20]
     logger.log(30, {"loss": -3.0})
@@ -82,19 +80,14 @@ def test_resuming_cuts_what_came_after_the_checkpoint(tmp_path: pathlib.Path) ->
 
 
 def test_a_row_torn_by_a_kill_is_skipped_and_cut(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path, ["csv"])
-    logger.log(10, {"loss": 1.0})
-    logger.log(20, {"loss": 2.0})
-    logger.close()
+    log(tmp_path, {"step": 10, "loss": 1.0}, {"step": 20, "loss": 2.0})
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(path.read_bytes()[:-4])
     with open(tmp_path / "metrics.csv", "a") as file:
         file.write("20,2")
     assert steps(tmp_path) == [10]
 
-    logger = MetricLogger(tmp_path, ["csv"], resume_step=20)
-    logger.log(30, {"loss": 3.0})
-    logger.close()
+    log(tmp_path, {"step": 30, "loss": 3.0}, resume_step=20)
     assert steps(tmp_path) == [10, 30]
     assert [row["step"] for row in read_csv(tmp_path)] == ["10", "30"]
 
@@ -111,14 +104,9 @@ def test_tensorboard_has_each_step_once(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    logger = MetricLogger(tmp_path, ["tensorboard"])
-    for step in (10, 20, 30):
-        logger.log(step, {"loss/policy": float(step)})
-    logger.close()
-    logger = MetricLogger(tmp_path, ["tensorboard"], resume_step=20)
-    logger.log(30, {"loss/policy": -30.0})
-    logger.close()
-
+    into = {"loggers": ("tensorboard",)}
+    log(tmp_path, *({"step": step, "loss/policy": float(step)} for step in (10, 20, 30)), **into)
+    log(tmp_path, {"step": 30, "loss/policy": -30.0}, resume_step=20, **into)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     found = [(event.step, event.value) for event in events.Scalars("loss/policy")]
@@ -130,9 +118,7 @@ def test_without_tensorboard_there_is_a_word(
 ) -> None:
     forgotten: Any = None  # an import of it raises
     monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", forgotten)
-    logger = MetricLogger(tmp_path, ["tensorboard"])
-    logger.log(1, {"loss": 1.0})
-    logger.close()
+    log(tmp_path, {"step": 1, "loss": 1.0}, loggers=("tensorboard",))
     assert "pip install tensorboard" in capsys.readouterr().err
     assert steps(tmp_path) == [1]
 
@@ -168,9 +154,8 @@ def test_wandb_gets_each_row_and_a_resumed_run_goes_on_in_its_own(
     monkeypatch.setitem(sys.modules, "wandb", fake)
     monkeypatch.delitem(sys.modules, "pyfastenv.runs.loggers.wandb", raising=False)
     for resume_step in (None, 10):
-        logger = MetricLogger(tmp_path, ["wandb"], config={"seed": 3}, resume_step=resume_step)
-        logger.log(20, {"loss": 2.0})
-        logger.close()
+        start = {"config": {"seed": 3}, "resume_step": resume_step}
+        log(tmp_path, {"step": 20, "loss": 2.0}, loggers=("wandb",), **start)
     first, second = runs
     assert first.arguments["name"] == tmp_path.name and first.arguments["config"] == {"seed": 3}
     assert first.arguments["id"] is None and first.arguments["resume"] is None
@@ -184,9 +169,8 @@ def test_mlflow_has_each_row_and_a_resumed_run_goes_on_in_its_own(
     mlflow = pytest.importorskip("mlflow")
     mlflow.set_tracking_uri(f"file:{tmp_path / 'store'}")
     for resume_step in (None, 10):
-        logger = MetricLogger(tmp_path, ["mlflow"], config={"seed": 3}, resume_step=resume_step)
-        logger.log(20 if resume_step is None else 30, {"loss": 2.0, "bad": math.nan})
-        logger.close()
+        row = {"step": 20 if resume_step is None else 30, "loss": 2.0, "bad": math.nan}
+        log(tmp_path, row, loggers=("mlflow",), config={"seed": 3}, resume_step=resume_step)
     client = mlflow.tracking.MlflowClient()
     experiment = client.get_experiment_by_name("pyfastenv")
     (run,) = client.search_runs([experiment.experiment_id])
@@ -230,10 +214,8 @@ def test_a_logger_that_fails_is_named_and_ends_nothing(
         with pytest.raises(TrainingError, match="loggers: server: no route to it"):
             MetricLogger(tmp_path, ["server"])
         return
-    logger = MetricLogger(tmp_path, ["server", "csv"])
-    for step in range(4):
-        logger.log(step, {"loss": float(step)})
-    logger.close()
+    rows = ({"step": step, "loss": float(step)} for step in range(4))
+    log(tmp_path, *rows, loggers=("server", "csv"))
     assert [row["loss"] for row in read_csv(tmp_path)] == ["0.0", "1.0", "2.0", "3.0"]
     assert steps(tmp_path) == [0, 1, 2, 3]
     err = capsys.readouterr().err

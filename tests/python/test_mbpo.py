@@ -291,14 +291,22 @@ def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
 
 
 # examples/config/<name>/0.py of github.com/jannerm/mbpo at ac694ff: n_train_repeat,
-# target_entropy, rollout_schedule, model_train_freq, model_retain_epochs, epoch_length, hidden_dim
-# (200 where it is not given), n_initial_exploration_steps (5,000 where it is not given)
+# target_entropy, rollout_schedule, model_train_freq, model_retain_epochs, epoch_length,
+# n_initial_exploration_steps (5,000 where it is not given)
 OFFICIAL = {
-    "Hopper": (20, -1.0, (20, 150, 1, 15), 250, 1, 1000, 200, 5000),
-    "InvertedDoublePendulum": (20, -0.5, (1, 15, 1, 1), 250, 1, 250, 200, 500),
-    "InvertedPendulum": (10, -0.05, (1, 15, 1, 1), 250, 1, 250, 200, 500),
-    "Walker2d": (20, -3.0, (20, 150, 1, 1), 250, 1, 1000, 200, 5000),
+    "Hopper": (20, -1.0, (20, 150, 1, 15), 250, 1, 1000, 5000),
+    "InvertedDoublePendulum": (20, -0.5, (1, 15, 1, 1), 250, 1, 250, 500),
+    "InvertedPendulum": (10, -0.05, (1, 15, 1, 1), 250, 1, 250, 500),
+    "Walker2d": (20, -3.0, (20, 150, 1, 1), 250, 1, 1000, 5000),
 }
+OURS = (
+    "updates_per_step", "target_entropy", "rollout_schedule", "model_every", "model_retain_epochs",
+    "epoch_steps", "learning_starts",
+)  # fmt: skip
+SHARED = {
+    "rollout_batch": 100_000, "real_ratio": 0.05, "ensemble_size": 7, "num_elites": 5,
+    "model_hidden_sizes": (200,) * 4, "gamma": 0.99, "tau": 0.005,
+}  # fmt: skip
 
 
 def test_presets_are_the_official_ones() -> None:
@@ -306,26 +314,8 @@ def test_presets_are_the_official_ones() -> None:
     for name, official in OFFICIAL.items():
         config = Config.preset(f"{name}-v5")
         config.check()
-        assert official == (
-            config.updates_per_step,
-            config.target_entropy,
-            config.rollout_schedule,
-            config.model_every,
-            config.model_retain_epochs,
-            config.epoch_steps,
-            config.model_hidden_sizes[0],
-            config.learning_starts,
-        )
-        shared = (100_000, 0.05, 7, 5, 4, 0.99, 0.005)
-        assert shared == (
-            config.rollout_batch,
-            config.real_ratio,
-            config.ensemble_size,
-            config.num_elites,
-            len(config.model_hidden_sizes),
-            config.gamma,
-            config.tau,
-        )
+        assert official == tuple(getattr(config, option) for option in OURS)
+        assert {option: getattr(config, option) for option in SHARED} == SHARED
     # the rollouts of one epoch of 250 steps, of five of 1,000
     assert Config.preset("InvertedPendulum-v5").model_pool_size(1) == 100_000
     longer = Config.preset("Humanoid-v5", model_every=1_000, model_retain_epochs=5)

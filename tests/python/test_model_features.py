@@ -16,7 +16,8 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from parity import assert_same, make_gymnasium
+from parity import assert_same, make_gymnasium, step_both
+from trajectories import action_table
 
 import pyfastenv
 from pyfastenv.errors import EnvError
@@ -98,53 +99,39 @@ def make(path: str, num_threads: int = 1) -> pyfastenv.FastVectorEnv:
     )  # fmt: skip
 
 
-def actions(rng: np.random.Generator) -> np.ndarray:
-    return rng.uniform(-3, 3, (NUM_ENVS, 1)).astype(np.float32)
-
-
 @pytest.mark.parametrize("num_threads", [1, 3])
 @pytest.mark.parametrize("feature", SUPPORTED)
 def test_supported_features_equal_gymnasium(feature: str, num_threads: int, write: Any) -> None:
     path = write(SUPPORTED[feature])
     ours = make(path, num_threads)
     theirs = make_gymnasium(ENV_ID, NUM_ENVS, "NextStep", 25, xml_file=path)
-    rng = np.random.default_rng(0)
     assert_same(ours.reset(seed=0), theirs.reset(seed=0))
-    for step in range(STEPS):
-        given = actions(rng)
-        assert_same(ours.step(given), theirs.step(given), f"{feature} step {step}")
+    step_both(ours, theirs, STEPS, where=feature)
 
 
 @pytest.mark.parametrize("feature", SUPPORTED)
 def test_snapshots_of_supported_features_are_complete(feature: str, write: Any) -> None:
     path = write(SUPPORTED[feature])
     ours, other = make(path, 3), make(path, 1)
-    rng = np.random.default_rng(1)
-    ours.reset(seed=0)
-    other.reset(seed=9)
-    for _ in range(7):
-        ours.step(actions(rng))
-        other.step(actions(rng))
+    for envs, seed in ((ours, 0), (other, 9)):
+        envs.reset(seed=seed)
+        for actions in action_table(envs, 7, seed):
+            envs.step(actions)
     other.set_state(ours.get_state())
-    for step in range(30):
-        given = actions(rng)
-        assert_same(other.step(given), ours.step(given), f"{feature} step {step}")
+    step_both(other, ours, 30, seed=1, where=feature)
 
 
 def test_mocap_bodies_start_where_their_environment_has_them(write: Any) -> None:
     path = write(SUPPORTED["mocap"])
     ours = make(path, 2)
     theirs = make_gymnasium(ENV_ID, NUM_ENVS, "NextStep", 25, xml_file=path)
-    rng = np.random.default_rng(0)
     field = ours.get_model_field("body_pos")
     field[:, -1, 0] = [0.2, 0.25, 0.3, 0.5, 1.0]  # the pole runs into some of them
     ours.set_model_field("body_pos", field)
     for env, values in zip(theirs.envs, field, strict=True):
         env.unwrapped.model.body_pos[:] = values  # type: ignore[attr-defined]
     assert_same(ours.reset(seed=0), theirs.reset(seed=0))
-    for step in range(STEPS):
-        given = actions(rng)
-        assert_same(ours.step(given), theirs.step(given), f"step {step}")
+    step_both(ours, theirs, STEPS)
 
 
 REFUSED = {

@@ -70,15 +70,6 @@ def test_the_critics_gradients_are_plain_torchs() -> None:
         torch.testing.assert_close(mine.grad[0], expected.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_a_training_goes_on_bit_for_bit() -> None:
-    whole = make(_config())
-    whole.iterate()
-    again = PPO(_config(), restore=whole.state_dict())
-    for ppo in (whole, again):
-        ppo.iterate()
-    assert torch.equal(whole.flat.parameter, again.flat.parameter)
-
-
 @pytest.mark.parametrize("own", [False, True])
 def test_a_saved_policy_needs_its_entry_alone(own: bool, tmp_path: Path) -> None:
     factories = {"policy_factory": policy_network, "critic_factory": critic_network} if own else {}

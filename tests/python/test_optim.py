@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from trainings import assert_equal, through_a_file
+from trainings import assert_equal
 
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -42,25 +42,6 @@ def test_it_is_torchs_adam(fused: bool, options: dict[str, Any]) -> None:
         expected.step()
         assert torch.equal(flat.grad, parameter.grad)
         torch.testing.assert_close(flat.parameter, parameter, rtol=1e-5, atol=1e-6)
-
-
-@kinds
-def test_a_restored_optimiser_goes_on_alike(fused: bool) -> None:
-    flat, optimizer = make(fused)
-    for step in range(3):
-        set_gradient(flat, step)
-        optimizer.step()
-    state = through_a_file(optimizer.state_dict())
-    other_flat, other = make(fused)
-    set_gradient(other_flat, 99)
-    other.step()
-    other.load_state_dict(state)
-    with torch.no_grad():
-        other_flat.parameter.copy_(flat.parameter)
-    for each_flat, each in ((flat, optimizer), (other_flat, other)):
-        set_gradient(each_flat, 3)
-        each.step()
-    assert torch.equal(flat.parameter, other_flat.parameter)
 
 
 def test_after_a_reset_it_is_as_new() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parity import MODES, assert_same, compare
+from parity import MODES, assert_same, compare, random_actions, random_policy, step_both
 from plain_python import beside_plain
 
 import pyfastenv
@@ -34,8 +34,7 @@ TASKS = [*ROBOTS.values(), Quadruped]
 
 def actions_for(envs: Any, rng: np.random.Generator) -> np.ndarray:
     space = envs.single_action_space
-    shape = (envs.num_envs, *space.shape)
-    return rng.uniform(space.low, space.high, shape).astype(space.dtype)
+    return random_actions(space, rng, envs.num_envs, space.dtype)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -82,19 +81,12 @@ def test_threads_snapshots_and_send_give_the_same_bits(task: type[pyfastenv.Task
 
 def test_rollouts_give_the_same_bits() -> None:
     pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
     first, second = (
         pyfastenv.make_vec(Quadruped, 5, num_threads=n, autoreset_mode="SameStep") for n in (1, 2)
     )
-    size = first.single_observation_space.shape[0]
-    policy = pyfastenv.PolicySpec(
-        weights=[rng.standard_normal((1, size, 8)).astype(np.float32)],
-        biases=[np.zeros((1, 8), np.float32)],
-        log_std=np.full((1, 8), -0.5, np.float32),
-    )
     first.reset(seed=3)
     second.reset(seed=3)
-    batch = pyfastenv.rollout(first, policy, 40)
+    batch = pyfastenv.rollout(first, random_policy(first, log_std=-0.5), 40)
     space = first.single_action_space
     for step in range(40):
         actions = np.clip(batch.actions[step].numpy(), space.low, space.high)
@@ -135,9 +127,7 @@ def test_model_fields_and_pickling() -> None:
     for each in (envs, copy):
         each.reset(seed=0)
         each.set_model_field("body_mass", 1.5 * each.get_model_field("body_mass"))
-    actions = np.full((2, 8), 0.3)
-    for _ in range(5):
-        assert_same(envs.step(actions), copy.step(actions))
+    step_both(envs, copy, 5)
 
 
 class Shaken(Quadruped):

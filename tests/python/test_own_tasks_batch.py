@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from dict_tasks import Arm
-from parity import MODES, assert_same
+from parity import MODES, assert_same, random_policy, step_both
 
 import pyfastenv
 from pyfastenv.errors import BusyError, EnvError, ResetNeededError
@@ -110,15 +110,7 @@ def test_plain_python_has_the_same_batches_of_one(task: type[Arm], mode: str) ->
     plain = gymnasium.vector.SyncVectorEnv([lambda: pyfastenv.debug(task)] * 5, autoreset_mode=mode)
     assert envs.single_observation_space == plain.single_observation_space
     assert_same(envs.reset(seed=4), plain.reset(seed=4))
-    rng = np.random.default_rng(1)
-    for _ in range(60):
-        actions = rng.uniform(-0.9, 0.9, (5, 2))
-        results, expected = envs.step(actions), plain.step(actions)
-        assert_same(results, expected)
-        ends = results[2] | results[3]
-        if mode == "Disabled" and ends.any():
-            options = {"reset_mask": ends}
-            assert_same(envs.reset(options=options), plain.reset(options=dict(options)))
+    step_both(envs, plain, 60, most=0.8)
 
 
 def test_send_and_recv() -> None:
@@ -155,13 +147,8 @@ def test_send_and_recv() -> None:
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_rollouts_are_the_closed_loops(mode: str) -> None:
     pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    policy = pyfastenv.PolicySpec(
-        weights=[rng.standard_normal((2, 17, 2)).astype(np.float32)],
-        biases=[np.zeros((2, 2), np.float32)],
-        log_std=np.full((2, 2), -1.0, np.float32),
-    )
     ours, theirs = (make(task, 4, autoreset_mode=mode) for task in (Tame, Compiled))
+    policy = random_policy(ours, num_policies=2, log_std=-1.0)
     for envs in (ours, theirs):
         envs.reset(seed=2)
     for _ in range(2):  # the second goes on in the middle of episodes
@@ -175,11 +162,7 @@ def test_rollouts_are_the_closed_loops(mode: str) -> None:
         assert mine.pop("infos").keys() == compiled.pop("infos").keys()
         for name, tensor in mine.items():
             assert_same(tensor.numpy(), compiled[name].numpy(), name)
-    other = pyfastenv.PolicySpec(
-        weights=[np.zeros((1, 3, 2), np.float32)],
-        biases=[np.zeros((1, 2), np.float32)],
-        log_std=np.zeros((1, 2), np.float32),
-    )
+    other = pyfastenv.PolicySpec.of_vectors(np.zeros((1, 8)), (3, 2), distribution="deterministic")
     with pytest.raises(ValueError, match="size 17, got one for 3"):
         pyfastenv.rollout(ours, other, 3)
     with pytest.raises(ValueError, match="autoreset_mode='SameStep' or 'NextStep'"):

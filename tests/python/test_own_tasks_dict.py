@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dict_tasks import Arm, Asymmetric
 from gymnasium.vector import AutoresetMode
-from parity import MODES, assert_same
+from parity import MODES, assert_same, random_policy, step_both
 
 import pyfastenv
 from pyfastenv.errors import EnvError
@@ -35,18 +35,8 @@ def test_structure_and_numbers_are_gymnasiums(task: type[Arm], mode: str) -> Non
     assert envs.single_observation_space == plain.single_observation_space
     assert envs.observation_space == plain.observation_space
     assert_same(envs.reset(seed=3), plain.reset(seed=3))
-    rng, ended = np.random.default_rng(0), 0
-    for _ in range(60):
-        actions = rng.uniform(-1.0, 1.0, (5, 2))
-        results, expected = envs.step(actions), plain.step(actions)
-        assert_same(results, expected)
-        assert results[0] in envs.observation_space
-        ends = results[2] | results[3]
-        ended += ends.sum()
-        if mode == "Disabled" and ends.any():
-            options = {"reset_mask": ends}
-            assert_same(envs.reset(options=options), plain.reset(options=dict(options)))
-    assert ended > 4
+    assert step_both(envs, plain, 60, most=0.9) > 4
+    assert envs.step(np.zeros((5, 2)))[0] in envs.observation_space
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -214,16 +204,10 @@ def test_rollouts_and_replay_have_flat_rows() -> None:
     from pyfastenv.sampling.buffers import ReplayPool, RowLayout, Transitions
 
     envs, other = (pyfastenv.make_vec(Arm, 3, autoreset_mode="SameStep") for _ in range(2))
-    rng = np.random.default_rng(0)
-    policy = pyfastenv.PolicySpec(
-        weights=[rng.standard_normal((1, envs.obs_size, 2)).astype(np.float32)],
-        biases=[np.zeros((1, 2), np.float32)],
-        log_std=np.full((1, 2), -0.5, np.float32),
-    )
     envs.reset(seed=1)
     obs, _ = other.reset(seed=1)
     out = pyfastenv.RolloutBatch.allocate(envs, 40, dtype=torch.float64)
-    batch = pyfastenv.rollout(envs, policy, 40, out=out)
+    batch = pyfastenv.rollout(envs, random_policy(envs, log_std=-0.5), 40, out=out)
     views = envs.obs_views
     assert views is not None
     parts = views.of(batch.obs)

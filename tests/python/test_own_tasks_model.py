@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
-from parity import assert_same
+from parity import assert_same, both_engines
 from plain_python import beside_plain
 
 import pyfastenv
@@ -176,12 +176,9 @@ class RodsUpToDate(Rods):
 
 
 @pytest.mark.parametrize("task", [Rods, RodsUpToDate])
-def test_a_model_of_parameters_and_jacobians(task, monkeypatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
+def test_a_model_of_parameters_and_jacobians(task, poison) -> None:
     assert pyfastenv.make_vec(task, 1).get_model_field("dof_damping").shape == (1, 2)
-    lanes, stepped = (
-        pyfastenv.make_vec(task, 5, count=3, engine=engine) for engine in ("lanes", "mujoco")
-    )
+    lanes, stepped = both_engines(task, 5, count=3)
     plain = pyfastenv.debug(task, count=3)
     expected = plain.reset(seed=0)[0]
     assert expected.shape == (15,)

@@ -8,7 +8,7 @@ import pathlib
 import gymnasium
 import numpy as np
 import pytest
-from parity import GYMNASIUM_IDS, MODES, assert_same, compare, make_gymnasium, random_actions
+from parity import GYMNASIUM_IDS, MODES, assert_same, compare, make_gymnasium, step_both
 
 import pyfastenv
 
@@ -136,10 +136,7 @@ def test_reset_bounds(env_id: str, options: dict) -> None:
     ours = pyfastenv.make_vec(env_id, 3)
     theirs = make_gymnasium(env_id, 3, "NextStep")
     assert_same(ours.reset(seed=5, options=options), theirs.reset(seed=5, options=dict(options)))
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        actions = random_actions(ours.single_action_space, rng, 3)
-        assert_same(ours.step(actions), theirs.step(actions))
+    step_both(ours, theirs, 20)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32, 2**63 + 5, 2**64 + 1, 2**127 + 3, 2**200 + 9])

@@ -43,7 +43,7 @@ def _parameters(ppo: PPO) -> torch.Tensor:
 # ---- the compiled update -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1", "dict_tasks:Apart"])
 @pytest.mark.parametrize(
     ("activation", "hidden_sizes"),
     [("tanh", (64, 64)), ("relu", (7,)), ("tanh", ()), ("elu", (33, 5, 20)), ("silu", (40, 17))],
@@ -90,10 +90,15 @@ def test_the_compiled_update_is_the_one_in_torch(
     torch.testing.assert_close(metrics, expected, rtol=1e-3, atol=1e-5)
 
 
-def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"env_id": "CartPole-v1"}, {"minibatch_size": 7}, {"minibatch_size": 512}]
+)
+def test_the_compiled_update_does_not_depend_on_the_number_of_threads(
+    options: dict[str, Any],
+) -> None:
     results = []
     for num_threads in (1, 3, 7):
-        ppo = _make(_config(num_threads=num_threads, num_steps=128))
+        ppo = _make(_config(num_threads=num_threads, num_steps=128, **options))
         for _ in range(2):
             ppo.iterate()
         packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), 128)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
+from threads import run_threads
 
 import pyfastenv
 
@@ -75,23 +75,16 @@ def test_textures_that_are_not_there() -> None:
 def test_a_thousand_renders_from_eight_threads() -> None:
     expected = drawn(mujoco.MjModel.from_xml_string(SCENE))
     model = mujoco.MjModel.from_xml_string(SCENE)  # whose meshes are made by whoever is first
-    wrong: list[int] = []
 
-    def work(number: int) -> None:
+    def work() -> None:
         data = mujoco.MjData(model)
         mujoco.mj_forward(model, data)
         with pyfastenv.Renderer(model, 16, 16, max_geom=200) as renderer:
             for _ in range(125):
                 renderer.update_scene(data)
-                if not np.array_equal(renderer.render(), expected):
-                    wrong.append(number)
+                assert np.array_equal(renderer.render(), expected)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    run_threads(*[work] * 8)
 
 
 def test_a_forked_process_draws() -> None:

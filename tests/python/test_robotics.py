@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parity import assert_same
+from parity import compare_engines
 from robotics_suite import IDS, SHORT, compare
 
 import pyfastenv
@@ -65,19 +65,9 @@ def test_every_id_of_the_package_is_there() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["PointMaze_UMaze-v3", "AntMaze_UMaze-v5"])
-def test_mazes_ride_lanes(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
-    lanes, mujoco = (
-        pyfastenv.make_vec(env_id, 9, num_threads=2, engine=engine, max_episode_steps=25)
-        for engine in ("lanes", "mujoco")
-    )
-    assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        actions = rng.uniform(-1, 1, lanes.action_space.shape).astype(np.float32)
-        assert_same(lanes.step(actions), mujoco.step(actions))
-    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
-    assert lanes.stats()["lane_steps"] > 0.9 * lanes.stats()["steps"] > 400
+def test_mazes_ride_lanes(env_id: str, poison: None) -> None:
+    stats = compare_engines(env_id)
+    assert stats["lane_steps"] > 0.9 * stats["steps"] > 400
 
 
 def near_its_goal(**kwargs: Any) -> Any:

@@ -333,24 +333,6 @@ def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds() -> N
                 assert torch.equal(one, three[k * per_seed : (k + 1) * per_seed])
 
 
-def test_amp_without_hidden_layers() -> None:
-    algorithm = make(small(amp=True, hidden_sizes=()))
-    for _ in range(2):
-        metrics = algorithm.iterate()
-    assert all(map(math.isfinite, metrics.values()))
-
-
-def test_amp_runs() -> None:
-    algorithm = make(small(amp=True, hidden_sizes=(32, 32, 32), num_seeds=2))
-    start = copy.deepcopy(algorithm.learner.actor.state_dict())
-    algorithm.iterate()
-    assert_equal(dict(algorithm.learner.actor.state_dict()), dict(start))  # explored
-    metrics = algorithm.iterate()
-    assert metrics.keys() >= set(METRICS) and all(map(math.isfinite, metrics.values()))
-    for name, value in algorithm.learner.actor.state_dict().items():
-        assert 0.0 < (value - start[name]).abs().max() < 0.1
-
-
 # ---- several seeds -------------------------------------------------------------------------------
 
 
@@ -385,25 +367,6 @@ def test_a_policy_of_nan_does_not_act() -> None:
     algorithm.learn = learn  # metrics of before
     metrics = algorithm.iterate()
     assert math.isnan(metrics["loss/policy"]) and algorithm.global_step == 70
-
-
-# ---- the data ------------------------------------------------------------------------------------
-
-
-def test_the_pool_acts_as_the_learner_thinks() -> None:
-    algorithm = make(small(env_id="Pusher-v5", num_seeds=3, num_envs=1, learning_starts=40))
-    for _ in range(4):
-        algorithm.iterate()
-    ids = [2, 0, 1]
-    box, learner = algorithm.collector.actions, algorithm.learner
-    batch = rollout(algorithm.envs, algorithm.eval_policy(), 10, policy_id=ids)
-    obs = batch.obs.transpose(0, 1)[[1, 2, 0]]  # (K, 10, obs_size)
-    expected = learner.act(obs, torch.zeros(3, 10, len(box)))
-    actions = box.to_unit(batch.actions).transpose(0, 1)[[1, 2, 0]]
-    torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
-    spread = learner.act(obs, torch.ones(3, 10, len(box))).atanh() - expected.atanh()
-    raw = learner.actor.evaluate(obs)[0].chunk(2, -1)[1]
-    torch.testing.assert_close(spread, raw.exp(), rtol=1e-2, atol=1e-2)
 
 
 # ---- learning ------------------------------------------------------------------------------------

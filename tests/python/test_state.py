@@ -176,30 +176,6 @@ def test_some_environments_only(mode: str) -> None:
     assert_same_trajectories([got[i] for i in ids], [expected[i] for i in ids])
 
 
-def test_one_state_for_all() -> None:
-    envs = make("HalfCheetah-v5", num_threads=3)
-    prepare(envs)
-    advance(envs, "mid-episode")
-    envs.set_state(np.repeat(envs.get_state([2]), NUM_ENVS, axis=0))
-    actions = np.repeat(action_table(envs, 60)[:, :1], NUM_ENVS, axis=1)
-    trajectories = step_through(envs, actions)
-    assert_same_trajectories(trajectories, [trajectories[0]] * NUM_ENVS)
-
-
-@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
-def test_survives_a_file(env_id: str, tmp_path: pathlib.Path) -> None:
-    envs = make(env_id)
-    prepare(envs)
-    advance(envs, "after sends")
-    state = envs.get_state()
-    assert type(state) is np.ndarray and state.flags.c_contiguous and state.flags.owndata
-    np.save(tmp_path / "state.npy", state)
-    expected = run(envs, 40, seed=9)
-    loaded = np.load(tmp_path / "state.npy", mmap_mode="r")
-    envs.set_state(loaded)
-    assert_same_trajectories(run(envs, 40, seed=9), expected)
-
-
 def test_tasks_and_model_fields_are_restored() -> None:
     envs = make("AntGoal-v5")
     prepare(envs)
@@ -264,11 +240,14 @@ def test_states_with_other_model_fields_are_refused() -> None:
             into.set_state(state)
 
 
-def test_states_in_any_memory_layout() -> None:
+def test_states_in_any_memory_layout_and_from_a_file(tmp_path: pathlib.Path) -> None:
     envs = make("HalfCheetah-v5")
     envs.reset(seed=0)
     state = envs.get_state()
-    for layout in (np.asfortranarray(state), state[::-1].copy()[::-1], np.repeat(state, 2, 0)[::2]):
+    assert type(state) is np.ndarray and state.flags.c_contiguous and state.flags.owndata
+    np.save(tmp_path / "state.npy", state)
+    layouts = np.asfortranarray(state), state[::-1].copy()[::-1], np.repeat(state, 2, 0)[::2]
+    for layout in (*layouts, np.load(tmp_path / "state.npy", mmap_mode="r")):
         envs.reset(seed=1)
         envs.set_state(layout)
         assert np.array_equal(envs.get_state(), state)

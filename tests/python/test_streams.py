@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from trainings import through_a_file
 
 from pyfastenv.nn.streams import SeedStreams
 
@@ -23,18 +22,6 @@ def draws(streams: SeedStreams) -> list[Tensor]:
         streams.fork().uniform(4),
         streams.uniform(2, 1, 3),
     ]
-
-
-def test_side_by_side_seeds_get_what_they_would_alone() -> None:
-    together = draws(SeedStreams(SEEDS))
-    alone = [draws(SeedStreams([seed])) for seed in SEEDS]
-    for i, numbers in enumerate(together):
-        assert len(numbers) == len(SEEDS)
-        for k in range(len(SEEDS)):
-            assert torch.equal(numbers[k : k + 1], alone[k][i])
-    first, second, again, _ = together[0]
-    assert torch.equal(first, again)
-    assert not torch.equal(first, second)
 
 
 def test_kinds_of_numbers() -> None:
@@ -56,16 +43,6 @@ def test_nothing_else_is_moved() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_restored_streams_go_on_alike() -> None:
-    streams = SeedStreams(SEEDS)
-    draws(streams)
-    state = through_a_file(streams.state_dict())
-    expected = draws(streams)
-    other = SeedStreams([5] * len(SEEDS))
-    other.load_state_dict(state)
-    assert all(map(torch.equal, draws(other), expected))
-
-
 def test_how_long_a_fork_is_drawn_from_does_not_matter() -> None:
     once, twice, without = (SeedStreams(SEEDS) for _ in range(3))
     fork = once.fork()
@@ -81,10 +58,15 @@ def test_how_long_a_fork_is_drawn_from_does_not_matter() -> None:
     assert not torch.equal(once.fork().normal(3), first)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
-def test_on_cuda_they_are_drawn_there() -> None:
-    together = draws(SeedStreams(SEEDS, "cuda"))
-    assert all(numbers.is_cuda for numbers in together)
-    alone = draws(SeedStreams(SEEDS[1:2], "cuda"))
-    assert all(torch.equal(a[1:2], b) for a, b in zip(together, alone, strict=True))
+CUDA = pytest.param("cuda", marks=[
+    pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", CUDA])
+def test_side_by_side_seeds_get_what_they_would_alone(device: str) -> None:
+    together = draws(SeedStreams(SEEDS, device))
+    assert all(numbers.device.type == device for numbers in together)
+    for k, seed in enumerate(SEEDS):
+        alone = draws(SeedStreams([seed], device))
+        assert all(torch.equal(a[k : k + 1], b) for a, b in zip(together, alone, strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import traceback
 from contextlib import suppress
 from itertools import cycle
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scripts import module_of
 
 import pyfastenv
 
@@ -49,15 +49,8 @@ class Drawing(pyfastenv.Task):
 """
 
 # bounds that go together are found by asking NumPy
-LOW = (
-    "-0.5",
-    "-3",
-    "THREE - 20.0",
-    "TABLE - 20.0",
-    "SINGLE",
-    "(-1.0, 0, -2.5)",
-    "TABLE[::-1, ::2]",
-)
+LOW = ("-0.5", "-3", "THREE - 20.0", "TABLE - 20.0", "SINGLE", "(-1.0, 0, -2.5)",
+       "TABLE[::-1, ::2]")  # fmt: skip
 HIGH = ("1e3", "7", "COLUMN", "WHOLE", "BITS", "FOUR + 30.0", "THREE[::2] + 30.0")
 CENTRE = ("0.5", "-3", "FOUR", "TABLE", "NARROW", "(1, 2, 3)", "SINGLE")
 SCALE = ("2.0", "3", "THREE", "COLUMN", "SINGLE", "BITS", "TABLE[::-1, ::2]")
@@ -112,15 +105,9 @@ def calls(name: str) -> list[str]:
 
 def written(folder: Path, in_reset: list[str], in_step: list[str]) -> Any:
     """A task with these lines in its methods."""
-    path = folder / "drawing.py"
     places = {"in_reset": in_reset, "in_step": in_step}
     text = FILE.format(**{name: "\n        ".join(lines) for name, lines in places.items()})
-    path.write_text(NAMES + text)
-    spec = importlib.util.spec_from_file_location("drawing", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Drawing
+    return module_of(folder / "drawing.py", NAMES + text).Drawing
 
 
 @pytest.mark.parametrize(

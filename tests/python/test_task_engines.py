@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import mujoco
 import numpy as np
 import pytest
-from parity import assert_same
+from parity import assert_same, both_engines, compare_engines, step_both
 from plain_python import beside_plain
 
 import pyfastenv
@@ -228,54 +229,26 @@ class Sliding(Chasing):
         self.model.geom(1).pos[2] = rng.uniform(-0.1, 0.0)
 
 
-def pool(task: Any, engine: Any, max_episode_steps: int = 25) -> Any:
-    return pyfastenv.make_vec(
-        task, NUM_ENVS, num_threads=2, engine=engine, max_episode_steps=max_episode_steps
-    )
-
-
-def both(task: Any) -> list[Any]:
-    return [pool(task, engine) for engine in ("lanes", "mujoco")]
-
-
-def compare(lanes: Any, mujoco: Any, num_steps: int = 60) -> None:
-    """Steps both under the same actions."""
-    assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
-    space: Any = lanes.single_action_space
-    rng = np.random.default_rng(0)
-    for _ in range(num_steps):
-        actions = rng.uniform(-1, 1, (NUM_ENVS, *space.shape)).astype(space.dtype)
-        assert_same(lanes.step(actions), mujoco.step(actions))
-    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
-
-
 @pytest.mark.parametrize(
     "task", [Drawn, Feeling, Weighed, Touching, UpToDate, Servo, Chasing, ChasingUpToDate, Sliding]
 )
-def test_lanes_and_mj_step_are_the_same(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
-    lanes, mujoco = both(task)
-    compare(lanes, mujoco)
-    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] > 500
+def test_lanes_and_mj_step_are_the_same(task: Any, poison: None) -> None:
+    stats = compare_engines(task, NUM_ENVS)
+    assert stats["lane_steps"] == stats["steps"] > 500
 
 
-def test_changes_of_activations_are_the_last_substeps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
-    lanes, mujoco = (pool(Activated, engine, max_episode_steps=0) for engine in ("lanes", "mujoco"))
-    plain = [pyfastenv.debug(Activated) for _ in range(NUM_ENVS)]
-    expected = np.stack([env.reset(seed=3 + i)[0] for i, env in enumerate(plain)])
-    for envs in (lanes, mujoco):
-        np.testing.assert_array_equal(envs.reset(seed=3)[0], expected)
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        actions = rng.uniform(-1, 1, (NUM_ENVS, 3))
-        expected = np.stack(
-            [env.step(action)[0] for env, action in zip(plain, actions, strict=True)]
-        )
-        for envs in (lanes, mujoco):
-            np.testing.assert_array_equal(envs.step(actions)[0], expected)
-    assert len(np.unique(expected[:, lanes.observation_groups["change"]])) == 2 * NUM_ENVS
-    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] == 20 * NUM_ENVS
+def test_changes_of_activations_are_the_last_substeps(poison: None) -> None:
+    plain = gymnasium.vector.SyncVectorEnv([lambda: pyfastenv.debug(Activated)] * NUM_ENVS)
+    for envs in both_engines(Activated, NUM_ENVS, num_threads=2):
+        assert_same(envs.reset(seed=3)[0], plain.reset(seed=3)[0])
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            actions = rng.uniform(-1, 1, (NUM_ENVS, 3))
+            obs, expected = envs.step(actions)[0], plain.step(actions)[0]
+            assert_same(obs, expected)
+        assert len(np.unique(obs[:, envs.observation_groups["change"]])) == 2 * NUM_ENVS
+        if envs.stats()["engine"] == "lanes":
+            assert envs.stats()["lane_steps"] == envs.stats()["steps"] == 20 * NUM_ENVS
 
 
 class Fleeing(Chasing):
@@ -309,9 +282,7 @@ class Kicked(Feeling):
     [(Fleeing, 0.3), (Remembering, 0.4), (LateMemory, 0.4), (Kicked, 0.3)],
 )
 def test_other_steps_than_those_prepared_are_left_to_mj_step(task: Any, most: float) -> None:
-    lanes, mujoco = both(task)
-    compare(lanes, mujoco)
-    stats = lanes.stats()
+    stats = compare_engines(task, NUM_ENVS)
     assert stats["lane_steps"] + stats["lane_misses"] == stats["steps"]
     assert 0 < stats["lane_misses"] <= most * stats["steps"]
 
@@ -331,17 +302,12 @@ def test_touch_is_felt() -> None:
 
 
 def test_set_fields_join_drawn_ones() -> None:
-    lanes, mujoco = (
-        pyfastenv.make_vec(Drawn, NUM_ENVS, num_threads=1, engine=engine)
-        for engine in ("lanes", "mujoco")
-    )
+    lanes, mujoco = both_engines(Drawn, NUM_ENVS, num_threads=1)
     stiffness = np.linspace(0.0, 3.0, NUM_ENVS)[:, None] * np.ones(6)
     for envs in (lanes, mujoco):
         envs.reset(seed=3)
         envs.set_model_field("jnt_stiffness", stiffness)
-    for _ in range(10):
-        actions = np.full((NUM_ENVS, 3), 0.3, np.float32)
-        assert_same(lanes.step(actions), mujoco.step(actions))
+    step_both(lanes, mujoco, 10)
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
 
 

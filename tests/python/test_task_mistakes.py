@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import traceback
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scripts import module_of
 
 import pyfastenv
 from pyfastenv import cli
@@ -173,17 +173,10 @@ def write(folder: Path, mistake: Mistake, lines_above: int = 0) -> tuple[ModuleT
     text = lines_above * "# above\n" + FILE
     for place, code in parts.items():
         text = text.replace("{" + place + "}", code)
-    path = folder / f"mistake_{mistake.name}.py"
-    path.write_text(text)
     mark = mistake.line or mistake.code.splitlines()[0]
     mark = f"return {mark}" if mistake.place == "returned" else mark
     line = next(i for i, t in enumerate(text.splitlines(), 1) if mark in t)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module, line
+    return module_of(folder / f"mistake_{mistake.name}.py", text), line
 
 
 def run(task: type[pyfastenv.Task], num_envs: int = 2) -> None:

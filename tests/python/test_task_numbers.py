@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from scripts import module_of
 
 import pyfastenv
 from pyfastenv import _core
@@ -150,32 +150,13 @@ def round_up(x):
 """
 
 REFUSED = {
-    "np.einsum('i,i->', v, w)": "einsum",
-    "np.prod(v)": "prod",
-    "np.std(v)": "std",
-    "v.var()": "var",
-    "np.sum(MATRIX, axis=0)": "sum",
-    "np.linalg.pinv(MATRIX)": "pinv",
-    "np.convolve(v, w)": "convolve",
-    "np.float32(x) * y": "float32",
-    "np.float32(x) * 0.5": "float32",
-    "MATRIX[:, 0] @ v[:3]": "contiguous",
-    "math.hypot(x, y)": "hypot",
-    "sum(v)": "np.sum",
-    "np.sin(np.float32(x))": "float64",
+    "np.einsum('i,i->', v, w)": "einsum", "np.prod(v)": "prod", "np.std(v)": "std",
+    "v.var()": "var", "np.sum(MATRIX, axis=0)": "sum", "np.linalg.pinv(MATRIX)": "pinv",
+    "np.convolve(v, w)": "convolve", "np.float32(x) * y": "float32",
+    "np.float32(x) * 0.5": "float32", "MATRIX[:, 0] @ v[:3]": "contiguous",
+    "math.hypot(x, y)": "hypot", "sum(v)": "np.sum", "np.sin(np.float32(x))": "float64",
     "v ** 3": r"\*\*",
-}
-
-
-def load(folder: Path, name: str, body: str) -> ModuleType:
-    path = folder / f"{name}.py"
-    path.write_text(HEAD + body + TAIL)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+}  # fmt: skip
 
 
 def test_all_bits_are_those_of_plain_python(tmp_path: Path) -> None:
@@ -184,7 +165,7 @@ def test_all_bits_are_those_of_plain_python(tmp_path: Path) -> None:
         f"        obs['{i}'] = {'(' + e + ')' if is_tuple(e) else e}\n"
         for i, e in enumerate(expressions)
     ]
-    module = load(tmp_path, "numbers_task", "".join(parts))
+    module = module_of(tmp_path / "numbers_task.py", HEAD + "".join(parts) + TAIL)
     envs = pyfastenv.make_vec(module.Numbers, 1, num_threads=1, autoreset_mode="Disabled")
     plain = pyfastenv.debug(module.Numbers)
     obs, _ = envs.reset(seed=1)
@@ -206,7 +187,6 @@ def test_all_bits_are_those_of_plain_python(tmp_path: Path) -> None:
 
 
 def is_tuple(expression: str) -> bool:
-    import ast
 
     return isinstance(ast.parse(expression, mode="eval").body, ast.Tuple)
 
@@ -214,7 +194,8 @@ def is_tuple(expression: str) -> bool:
 @pytest.mark.parametrize("expression", REFUSED)
 def test_other_bits_are_refused(expression: str, tmp_path: Path) -> None:
     name = f"refused_{list(REFUSED).index(expression)}"
-    module = load(tmp_path, name, f"        obs['e'] = {expression}\n")
+    body = f"        obs['e'] = {expression}\n"
+    module = module_of(tmp_path / f"{name}.py", HEAD + body + TAIL)
     with pytest.raises(pyfastenv.TaskCodeError, match=REFUSED[expression]) as caught:
         pyfastenv.make_vec(module.Numbers, 1)
     assert f"{name}.py:" in str(caught.value)

@@ -6,14 +6,15 @@ on three, beside environments that have an mjData of MuJoCo's Python bindings ea
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import mujoco
 import numpy as np
 import pytest
 from parity import assert_same
+from scripts import module_of
 
 import pyfastenv
 from pyfastenv import _core
@@ -92,53 +93,43 @@ class Reading({base}):
         {step}
         return 0.0, False
 """
-    path = folder / "reading.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("reading", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Reading
+    return module_of(folder / "reading.py", text).Reading
 
 
-def compare(task: Any, monkeypatch: pytest.MonkeyPatch, engines: tuple[str, ...]) -> np.ndarray:
+def compare(task: Any, engines: tuple[str, ...]) -> np.ndarray:
     """Steps pools of all engines and threads beside plain Python; returns the observations."""
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    kwargs: dict[str, Any] = {"autoreset_mode": "Disabled", "max_episode_steps": 0}
     pools = [
-        pyfastenv.make_vec(
-            task, NUM_ENVS, num_threads=threads, engine=engine, autoreset_mode="Disabled",
-            max_episode_steps=0,
-        )
+        pyfastenv.make_vec(task, NUM_ENVS, num_threads=threads, engine=engine, **kwargs)
         for engine in engines
         for threads in (1, 3)
-    ]  # fmt: skip
+    ]
     seen = []
     rng = np.random.default_rng(0)
     for episode in range(2):  # what an episode leaves behind is not the next one's
-        plain = [pyfastenv.debug(task) for _ in range(NUM_ENVS)]
-        expected = [env.reset(seed=5 + i + episode)[0] for i, env in enumerate(plain)]
+        plain = gymnasium.vector.SyncVectorEnv(
+            [lambda: pyfastenv.debug(task)] * NUM_ENVS, autoreset_mode="Disabled"
+        )
+        expected = plain.reset(seed=5 + episode)[0]
         for pool in pools:
-            assert_same(pool.reset(seed=5 + episode)[0], np.stack(expected))
+            assert_same(pool.reset(seed=5 + episode)[0], expected)
         for _ in range(12):
             actions = rng.uniform(-1, 1, (NUM_ENVS, 2))
-            results = [env.step(a) for env, a in zip(plain, actions, strict=True)]
-            expected = [result[0] for result in results]
+            expected = plain.step(actions)[0]
             for pool in pools:
-                assert_same(pool.step(actions)[0], np.stack(expected))
-            seen.append(np.stack(expected))
+                assert_same(pool.step(actions)[0], expected)
+            seen.append(expected)
     return np.stack(seen)
 
 
 @pytest.mark.parametrize("base", ["Walker", "WalkerUpToDate"])
-def test_every_array_is_this_environments(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_array_is_this_environments(base: str, tmp_path: Path, poison: None) -> None:
     names = derived()
     assert len(names) > 50
     lines = [f"obs['{name}'] = np.ascontiguousarray(data.{name}).ravel()" for name in names]
     lines += ["obs['rows'] = data.nefc", "obs['contacts'] = data.ncon"]
     task = written(tmp_path, base, "\n        ".join(lines))
-    seen = compare(task, monkeypatch, ("mujoco",))
+    seen = compare(task, ("mujoco",))
     assert np.isfinite(seen).all()
     assert len(np.unique(seen[..., 0])) > 200 and seen[..., -1].max() > 0
 
@@ -167,9 +158,7 @@ FORCES = """total = np.zeros(6)
 
 @pytest.mark.parametrize("forces", [False, True])
 @pytest.mark.parametrize("up_to_date", [False, True])
-def test_both_engines_give_it(
-    forces: bool, up_to_date: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_engines_give_it(forces: bool, up_to_date: bool, tmp_path: Path, poison: None) -> None:
     lines = list(LANES_READ)
     if forces and up_to_date:
         lines.append("mujoco.mj_forward(self.model, data)")  # without it they are refused
@@ -178,7 +167,7 @@ def test_both_engines_give_it(
     base = "WalkerUpToDate" if up_to_date else "Walker"
     task = written(tmp_path, base, "\n        ".join(lines))
     engines = ("mujoco", "auto" if forces and up_to_date else "lanes")
-    seen = compare(task, monkeypatch, engines)
+    seen = compare(task, engines)
     if forces:
         assert (np.abs(seen[..., -6]) > 0).mean() > 0.2
 
@@ -236,14 +225,14 @@ def test_what_half_a_step_has_not_computed_is_refused(
     assert said in message and "reading.py:" in message, message
 
 
-def test_halves_of_a_step_are_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_halves_of_a_step_are_a_step(tmp_path: Path, poison: None) -> None:
     halves = """for i in range(3):
             mujoco.mj_step1(self.model, data)
             data.ctrl[:] = action
             y = data.sensor('gyro').data[0]
             mujoco.mj_step2(self.model, data)"""
     lines = "\n        ".join([*LANES_READ, FORCES])
-    compare(written(tmp_path, "Walker", lines, step=halves), monkeypatch, ("mujoco",))
+    compare(written(tmp_path, "Walker", lines, step=halves), ("mujoco",))
 
 
 @pytest.mark.parametrize("name", sorted(vocabulary.NEVER_KNOWN))

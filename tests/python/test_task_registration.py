@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from parity import assert_same
+from scripts import run_script
 
 import pyfastenv
 
@@ -108,23 +107,17 @@ def test_a_package_ships_tasks(tmp_path: Path) -> None:
         "[pyfastenv.tasks]\ntiny/Slider-v0 = tiny_tasks:Slider\n"
     )
     (site / "tiny_tasks.py").write_text(f"import gymnasium\nimport pyfastenv\n{text}")
-    script = (
-        "import sys, gymnasium, pyfastenv\n"
-        "assert 'tiny_tasks' not in sys.modules\n"
-        "envs = gymnasium.make_vec('tiny/Slider-v0', 2)\n"
-        "envs.reset(seed=0)\n"
-        "env = gymnasium.make('tiny/Slider-v0')\n"
-        "env.reset(seed=0)\n"
-        "print(sum(env.step(1)[3] for _ in range(7)))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": f"{site}:{sysconfig.get_path('purelib')}"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["1"]
+    script = """
+import sys, gymnasium, pyfastenv
+assert 'tiny_tasks' not in sys.modules
+envs = gymnasium.make_vec('tiny/Slider-v0', 2)
+envs.reset(seed=0)
+env = gymnasium.make('tiny/Slider-v0')
+env.reset(seed=0)
+print(sum(env.step(1)[3] for _ in range(7)))
+"""
+    environment = {**os.environ, "PYTHONPATH": f"{site}:{sysconfig.get_path('purelib')}"}
+    assert run_script(script, env=environment) == "1\n"
 
 
 def test_the_command_line_checks_and_trains(tmp_path: Path) -> None:

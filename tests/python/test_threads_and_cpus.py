@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parity import assert_same, random_actions
+from parity import assert_same, step_both
 from scripts import run_script
 from threads import run_threads
+from trajectories import action_table
 
 import pyfastenv
 from pyfastenv.vector.cpus import available_cpus
@@ -118,11 +119,8 @@ print(time.process_time() - start)
 def test_two_threads_with_a_pool_each(num_threads: int) -> None:
     def work(seed: int) -> None:
         envs, twin = make(num_threads, max_episode_steps=20), make(max_episode_steps=20)
-        rng = np.random.default_rng(seed)
         assert_same(envs.reset(seed=seed), twin.reset(seed=seed))
-        for _ in range(100):
-            actions = random_actions(envs.single_action_space, rng, NUM_ENVS)
-            assert_same(envs.step(actions), twin.step(actions))
+        step_both(envs, twin, 100, seed=seed)
 
     run_threads(lambda: work(0), lambda: work(100))
 
@@ -177,11 +175,8 @@ def test_one_thread_sends_and_another_receives(num_threads: int) -> None:
     envs, twin = make(num_threads, max_episode_steps=20), make(max_episode_steps=20)
     envs.reset(seed=0)
     twin.reset(seed=0)
-    rng = np.random.default_rng(0)
     steps = 60
-    actions = np.stack(
-        [random_actions(envs.single_action_space, rng, NUM_ENVS) for _ in range(steps)]
-    )
+    actions = action_table(envs, steps)
     free = threading.Semaphore(0)  # something has been received
     sent = threading.Semaphore(0)  # something has been sent
     done = np.zeros(NUM_ENVS, int)  # steps received

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripts import run_script
 
 from pyfastenv import _core, cli
 from pyfastenv.algorithms import ppo
@@ -373,11 +374,8 @@ def test_bench_of_an_own_task_whose_actuator_has_no_range(
     assert cli.main(["bench", place.format("sliding"), *options]) == 0
     head, _, *rates, absent = capsys.readouterr().out.splitlines()
     assert head.startswith(f"{place.format('sliding')}, 1 thread, physics by ")
-    assert [rate[:15].rstrip() for rate in rates] == [
-        "pyfastenv",
-        "gymnasium sync",
-        "gymnasium async",
-    ]
+    names = [rate[:15].rstrip() for rate in rates]
+    assert names == ["pyfastenv", "gymnasium sync", "gymnasium async"]
     assert absent == "physics limit: not here (there is no bare loop for own tasks)"
 
 
@@ -472,10 +470,7 @@ def test_doctor_needs_no_command_line_library() -> None:
     script += "from pyfastenv.tools import doctor;"
     script += "doctor._CHECKS = {name: doctor._CHECKS[name] for name in ('versions', 'MuJoCo')};"
     script += "raise SystemExit(cli.main(['doctor']))"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.count("ok") == 2
+    assert run_script(script).count("ok") == 2
 
 
 def test_a_difference_from_gymnasium_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,11 +96,6 @@ def test_the_best_has_what_was_learned_alone(name: str, tmp_path: Path) -> None:
         algorithm_module(name).train(replace(config, run_dir=None, resume=kept.path))
 
 
-@pytest.fixture
-def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", guess.fake_rollout)
-
-
 @pytest.mark.usefixtures("guessed_rollouts")
 def test_a_resumed_run_has_the_best_of_an_uninterrupted_one(tmp_path: Path) -> None:
     """Killed after the evaluation of a step, before its checkpoint, wherever that is."""

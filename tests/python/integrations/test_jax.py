@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from parity import make_gymnasium, random_policy
 from run_example import run_example
 
 import pyfastenv
@@ -26,13 +26,7 @@ def make_ours(env_id: str, limit: int, **kwargs: Any) -> JaxVectorEnv:
 
 
 def make_theirs(env_id: str, limit: int) -> Any:
-    return gymnasium.make_vec(
-        env_id,
-        NUM_ENVS,
-        vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": "SameStep"},
-        max_episode_steps=limit,
-    )
+    return make_gymnasium(env_id, NUM_ENVS, "SameStep", limit)
 
 
 def random_actions(space: gymnasium.Space[Any], steps: int = STEPS) -> np.ndarray:
@@ -86,16 +80,7 @@ def test_a_scan_equals_gymnasium(env_id: str, limit: int, x64: bool) -> None:
 def test_a_rollout_equals_the_pools(env_id: str, limit: int) -> None:
     torch = pytest.importorskip("torch")
     envs = make_ours(env_id, limit)
-    rng = np.random.default_rng(0)
-    discrete = isinstance(envs.envs.single_action_space, gymnasium.spaces.Discrete)
-    sizes = (envs.envs.obs_size, 16, 2 if discrete else envs.envs.single_action_space.shape[0])  # type: ignore[index]
-    layers = list(pairwise(sizes))
-    policy = pyfastenv.PolicySpec(
-        weights=[rng.normal(0, 0.3, (1, n, m)).astype(np.float32) for n, m in layers],
-        biases=[np.zeros((1, m), np.float32) for _, m in layers],
-        distribution="categorical" if discrete else "gaussian",
-        log_std=None if discrete else np.zeros((1, sizes[-1]), np.float32),
-    )
+    policy = random_policy(envs.envs, 16)
 
     @jax.jit
     def run(policy: pyfastenv.PolicySpec) -> Any:

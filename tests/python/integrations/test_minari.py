@@ -9,6 +9,7 @@ import gymnasium
 import minari
 import numpy as np
 import pytest
+from parity import random_policy
 
 import pyfastenv
 from pyfastenv import cli, planning
@@ -23,20 +24,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass.*")
 def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
     return tmp_path / "datasets"
-
-
-def make_policy(env_id: str) -> pyfastenv.PolicySpec:
-    """A policy of one layer; its continuous actions leave the space now and then."""
-    space = gymnasium.spec(f"pyfastenv/{env_id}").make().observation_space
-    discrete = env_id.startswith("CartPole")
-    size = 2 if discrete else gymnasium.make(env_id).action_space.shape[0]  # type: ignore[index]
-    rng = np.random.default_rng(0)
-    return pyfastenv.PolicySpec(
-        weights=[rng.normal(0, 0.3, (1, space.shape[0], size)).astype(np.float32)],  # type: ignore[index]
-        biases=[np.zeros((1, size), np.float32)],
-        distribution="categorical" if discrete else "gaussian",
-        log_std=None if discrete else np.zeros((1, size), np.float32),
-    )
 
 
 def assert_plays_again(env: Any, played: list[Any], seed: int) -> None:
@@ -62,9 +49,9 @@ def assert_plays_again(env: Any, played: list[Any], seed: int) -> None:
     ("env_id", "limit"), [("Hopper-v5", 30), ("HalfCheetah-v5", 270), ("CartPole-v1", 25)]
 )
 def test_gymnasium_plays_them_again(env_id: str, limit: int) -> None:
-    """Episodes shorter than a rollout, and longer."""
+    """Episodes shorter than a rollout, and longer; continuous actions leave the space at times."""
     envs = pyfastenv.make_vec(env_id, 2, autoreset_mode="SameStep", max_episode_steps=limit)
-    buffers = list(episodes(envs, make_policy(env_id), 5, seed=3))
+    buffers = list(episodes(envs, random_policy(envs), 5, seed=3))
     envs.close()
     assert [buffer.seed for buffer in buffers] == [3, 4, None, None, None]
     for i in range(2):
@@ -136,7 +123,7 @@ def test_mistakes(run: Path) -> None:
         collect(run, "a-v0", 0)
     with pytest.raises(IndexError, match="policy_id: expected 0 to 0, got 1"):
         collect(run, "a-v0", policy_id=1)
-    policy = make_policy("CartPole-v1")
+    policy = random_policy(pyfastenv.make_vec("CartPole-v1"))
     for kwargs, message in (
         ({}, "Minari needs .*'SameStep'"),
         ({"autoreset_mode": "SameStep", "max_episode_steps": 0}, "without max_episode_steps"),

@@ -31,17 +31,10 @@ from pyfastenv.publish.play.server import make_page, serve, serving
 from pyfastenv.tasks.language.randomise import uniform
 
 CAMERA = {
-    "type": "ViewerCameraMessage",
-    "wxyz": (1, 0, 0, 0),
-    "position": (3, 0, 1),
-    "fov": 1.0,
-    "near": 0.1,
-    "far": 10.0,
-    "image_height": 48,
-    "image_width": 64,
-    "look_at": (0, 0, 0),
+    "type": "ViewerCameraMessage", "wxyz": (1, 0, 0, 0), "position": (3, 0, 1), "fov": 1.0,
+    "near": 0.1, "far": 10.0, "image_height": 48, "image_width": 64, "look_at": (0, 0, 0),
     "up_direction": (0, 0, 1),
-}
+}  # fmt: skip
 PATIENCE = 60.0  # seconds, on a busy machine
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from parity import wrong_mode
+from parity import make_gymnasium, wrong_mode
 from run_example import run_example
 
 import pyfastenv
@@ -41,13 +41,7 @@ class Theirs(IVecEnv):
     """gymnasium's environments in arrays, as rl_games' own IVecEnvs return them."""
 
     def __init__(self, env_id: str, num_envs: int, seed: int, max_episode_steps: int):
-        self.envs = gymnasium.make_vec(
-            env_id,
-            num_envs,
-            vectorization_mode="sync",
-            vector_kwargs={"autoreset_mode": "SameStep"},
-            max_episode_steps=max_episode_steps,
-        )
+        self.envs = make_gymnasium(env_id, num_envs, "SameStep", max_episode_steps)
         self.seed = seed
 
     def reset(self) -> Any:
@@ -110,41 +104,26 @@ def test_same_steps(env_id: str, limit: int) -> None:
 
 MLP = {"units": [16], "activation": "elu", "initializer": {"name": "default"}}
 SHARED = {
-    "device": "cpu",
-    "device_name": "cpu",
-    "torch_compile": False,
-    "num_actors": NUM_ENVS,
-    "reward_shaper": {"scale_value": 0.1},
-    "gamma": 0.99,
-    "normalize_input": True,
-    "value_bootstrap": True,
-    "print_stats": False,
-    "max_epochs": 3,
-    "save_best_after": 100,
-}
+    "device": "cpu", "device_name": "cpu", "torch_compile": False, "num_actors": NUM_ENVS,
+    "reward_shaper": {"scale_value": 0.1}, "gamma": 0.99, "normalize_input": True,
+    "value_bootstrap": True, "print_stats": False, "max_epochs": 3, "save_best_after": 100,
+}  # fmt: skip
 PPO = SHARED | {
-    "horizon_length": 16,
-    "minibatch_size": 32,
-    "mini_epochs": 2,
-    "normalize_advantage": True,
-    "normalize_value": True,
-    "tau": 0.95,
-    "learning_rate": 1e-3,
-    "lr_schedule": None,
-    "e_clip": 0.2,
-    "clip_value": True,
-    "critic_coef": 1,
-    "grad_norm": 1.0,
-    "entropy_coef": 0.01,
+    "horizon_length": 16, "minibatch_size": 32, "mini_epochs": 2, "normalize_advantage": True,
+    "normalize_value": True, "tau": 0.95, "learning_rate": 1e-3, "lr_schedule": None, "e_clip": 0.2,
+    "clip_value": True, "critic_coef": 1, "grad_norm": 1.0, "entropy_coef": 0.01,
     "bounds_loss_coef": 0.0,
-}
+}  # fmt: skip
+SAC = SHARED | {
+    "max_epochs": 40, "num_steps_per_episode": 1, "num_warmup_steps": 5, "num_warmup_frames": 20,
+    "num_updates_per_step": 1, "policy_frequency": 1, "batch_size": 16, "replay_buffer_size": 1000,
+    "init_alpha": 1.0, "alpha_lr": 1e-3, "actor_lr": 1e-3, "critic_lr": 1e-3, "critic_tau": 5e-3,
+    "learnable_temperature": True,
+}  # fmt: skip
 CONTINUOUS = {
-    "mu_activation": "None",
-    "sigma_activation": "None",
-    "mu_init": {"name": "default"},
-    "sigma_init": {"name": "const_initializer", "val": 0},
-    "fixed_sigma": True,
-}
+    "mu_activation": "None", "sigma_activation": "None", "mu_init": {"name": "default"},
+    "sigma_init": {"name": "const_initializer", "val": 0}, "fixed_sigma": True,
+}  # fmt: skip
 ALGORITHMS = {
     "a2c_continuous": {
         "env_id": "Pendulum-v1",
@@ -166,23 +145,7 @@ ALGORITHMS = {
             "space": {"continuous": None},
             "log_std_bounds": [-5, 2],
         },
-        "config": SHARED
-        | {
-            "max_epochs": 40,
-            "num_steps_per_episode": 1,
-            "num_warmup_steps": 5,
-            "num_warmup_frames": 20,
-            "num_updates_per_step": 1,
-            "policy_frequency": 1,
-            "batch_size": 16,
-            "replay_buffer_size": 1000,
-            "init_alpha": 1.0,
-            "alpha_lr": 1e-3,
-            "actor_lr": 1e-3,
-            "critic_lr": 1e-3,
-            "critic_tau": 5e-3,
-            "learnable_temperature": True,
-        },
+        "config": SAC,
     },
 }
 

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from parity import make_gymnasium
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 from run_example import run_example
@@ -25,13 +26,7 @@ class Gymnasiums(VecEnv):
     """gymnasium's SyncVectorEnv, written as plainly as possible."""
 
     def __init__(self, env_id: str, limit: int, seed: int):
-        self.envs = gymnasium.make_vec(
-            env_id,
-            NUM_ENVS,
-            vectorization_mode="sync",
-            vector_kwargs={"autoreset_mode": "SameStep"},
-            max_episode_steps=limit,
-        )
+        self.envs = make_gymnasium(env_id, NUM_ENVS, "SameStep", limit)
         self.num_envs = NUM_ENVS
         self.num_actions = self.envs.single_action_space.shape[0]  # type: ignore[index]
         self.max_episode_length = limit
@@ -92,14 +87,9 @@ def config() -> dict[str, Any]:
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {**network, "distribution_cfg": noise},
         "critic": network,
-        "algorithm": {
-            "class_name": "PPO",
-            "num_learning_epochs": 2,
-            "num_mini_batches": 2,
-            "rnd_cfg": None,
-            "symmetry_cfg": None,
-        },
-    }
+        "algorithm": {"class_name": "PPO", "num_learning_epochs": 2, "num_mini_batches": 2,
+                      "rnd_cfg": None, "symmetry_cfg": None},
+    }  # fmt: skip
 
 
 def test_same_training() -> None:

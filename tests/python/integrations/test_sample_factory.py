@@ -9,7 +9,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from parity import wrong_mode
+from parity import make_gymnasium, wrong_mode
 from run_example import run_example
 
 import pyfastenv
@@ -52,13 +52,7 @@ def make_batched(env_id: str, pool: int = 0, **kwargs: object) -> tuple[BatchedV
 )
 def test_same_as_gymnasium(env_id: str, limit: int) -> None:
     ours, _ = make_batched(env_id, pool=2, max_episode_steps=limit)
-    theirs = gymnasium.make_vec(
-        env_id,
-        NUM_ENVS,
-        vectorization_mode="sync",
-        vector_kwargs={"autoreset_mode": "SameStep"},
-        max_episode_steps=limit,
-    )
+    theirs = make_gymnasium(env_id, NUM_ENVS, "SameStep", limit)
     obs, _ = ours.reset()
     assert torch.equal(obs["obs"], torch.FloatTensor(theirs.reset(seed=2 * NUM_ENVS)[0]))
     rng = np.random.default_rng(0)
@@ -98,25 +92,14 @@ def test_wrong_autoreset_mode_is_refused(mode: str) -> None:
 
 def test_two_workers_have_a_pool_each(tmp_path: Path) -> None:
     """Asynchronously, in processes of Sample Factory's."""
-    arguments = [
-        f"--env={register_sample_factory('CartPole-v1', 8)}",
-        "--device=cpu",
-        "--batched_sampling=True",
-        "--num_workers=2",
-        "--num_envs_per_worker=1",
-        "--worker_num_splits=1",
-        "--rollout=16",
-        "--batch_size=128",
-        "--num_batches_per_epoch=1",
-        "--train_for_env_steps=1024",
-        "--use_rnn=False",
-        "--recurrence=1",
-        "--encoder_mlp_layers",
-        "16",
-        "--use_env_info_cache=False",
-        "--experiment=test",
-        f"--train_dir={tmp_path}",
-    ]
+    options = """
+        --device=cpu --batched_sampling=True --num_workers=2 --num_envs_per_worker=1
+        --worker_num_splits=1 --rollout=16 --batch_size=128 --num_batches_per_epoch=1
+        --train_for_env_steps=1024 --use_rnn=False --recurrence=1 --encoder_mlp_layers 16
+        --use_env_info_cache=False --experiment=test
+    """
+    env = f"--env={register_sample_factory('CartPole-v1', 8)}"
+    arguments = [env, *options.split(), f"--train_dir={tmp_path}"]
     parser, _ = parse_sf_args(arguments)
     assert run_rl(parse_full_cfg(parser, arguments)) == 0
     assert list(tmp_path.glob("test/checkpoint_p0/checkpoint_*.pth"))

@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 import stable_baselines3
-from parity import wrong_mode
+from parity import random_actions, wrong_mode
 from run_example import run_example
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.monitor import Monitor
@@ -63,11 +63,7 @@ def compare(ours: VecEnv, theirs: VecEnv, num_steps: int, seed: int = 3) -> tupl
     assert_equal(ours.reset_infos, theirs.reset_infos)
     space = theirs.action_space
     for _ in range(num_steps):
-        if isinstance(space, gymnasium.spaces.Discrete):
-            actions = rng.integers(0, space.n, ours.num_envs)
-        else:
-            actions = rng.uniform(space.low, space.high, (ours.num_envs, *space.shape))
-            actions = actions.astype(np.float32)
+        actions = random_actions(space, rng, ours.num_envs)
         result = ours.step(actions)
         assert_equal(result, theirs.step(actions))
         assert_equal(ours.reset_infos, theirs.reset_infos)
