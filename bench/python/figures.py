@@ -318,10 +318,12 @@ def followed(env_id: str) -> str:
 
 def tried_against_falls() -> str:
     """A table of Go1's trainings that did not end its falls."""
-    lines = ["| training | steps | processor time | off by | falls |", "|---|---|---|---|---|"]
+    lines = ["| training | steps | processor time | off by | falls | with kicks |"]
+    lines += ["|---|---|---|---|---|---|"]
     for row in results.go1_falls.tries:
         off, seconds = " / ".join(f"{e:.2f}" for e in row.error), row.processor_seconds
-        lines.append(f"| {row.change} | {row.steps:,} | {seconds} s | {off} | {row.falls} |")
+        falls = f"{row.falls} | {row.get('kicked', '')}"
+        lines.append(f"| {row.change} | {row.steps:,} | {seconds} s | {off} | {falls} |")
     return "\n".join(lines)
 
 

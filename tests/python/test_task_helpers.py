@@ -303,6 +303,10 @@ def test_mistakes_at_decoration_and_in_compiled_code() -> None:
         pyfastenv.reward_terms()
     with pytest.raises(TypeError, match="expected a number as the least reward, got nan"):
         pyfastenv.reward_terms(np.nan, near=1.0)
+    with pytest.raises(TypeError, match=r"expected names of added terms, as \['near'\]"):
+        pyfastenv.reward_terms(0.0, "near", near=1.0)
+    with pytest.raises(TypeError, match="added: no weight for 'far'; reward_terms has near"):
+        pyfastenv.reward_terms(0.0, ["far"], near=1.0)
     with pytest.raises(TypeError, match="near_per_step is what the infos have of near: expected"):
         pyfastenv.reward_terms(near=1.0, near_per_step=1.0)
     with pytest.raises(TypeError, match="must ask for info"):

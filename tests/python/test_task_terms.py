@@ -78,6 +78,35 @@ def test_a_reward_is_not_less_than_the_least_and_nan_is_not_hidden() -> None:
         envs.step(np.full((1, 1), -0.5))
 
 
+class Costly(Pole):
+    @pyfastenv.reward_terms(0.0, ["fall"], upright=-1.0, fall=-2.0, effort=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        return {"upright": 0.25, "fall": action[0] < 0.0, "effort": action[0]}, False
+
+
+class Priced(Pole):
+    @pyfastenv.reward_terms(0.0, ["fall"], fall=-2.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        return {"fall": action[0]}, False
+
+
+@pytest.mark.parametrize(
+    ("task", "rewards"),
+    [(Costly, {-0.5: -2.0, 0.125: 0.0, 0.75: 0.5}), (Priced, {-0.5: 1.0, 0.75: -1.5})],
+)
+def test_added_terms_count_below_the_least(
+    task: type[pyfastenv.Task], rewards: dict[float, float]
+) -> None:
+    envs, plain = pyfastenv.make_vec(task, 1), pyfastenv.debug(task)
+    envs.reset(seed=0)
+    plain.reset(seed=0)
+    for action, reward in rewards.items():
+        given = envs.step(np.full((1, 1), action))
+        assert given[1][0] == plain.step(np.full(1, action))[1] == reward
+
+
 def last_infos(task: type[pyfastenv.Task], num_steps: int) -> list[dict[str, float]]:
     """The infos of the episodes that end, as ``step`` has them."""
     envs = pyfastenv.make_vec(task, 4, autoreset_mode="SameStep")

@@ -68,6 +68,8 @@ class Go1JoystickFlatTerrain(Go1):
         tracking_sigma: Squared error at which a reward for tracking is 1/e.
         max_foot_height: How high a foot is to be lifted [m].
         soft_limit: Share of joints' limits beyond which they cost.
+
+    Its term ``fall``, which Playground has not, costs beside the reward's least of 0.
     """
 
     scene = "locomotion/go1/xmls/scene_mjx_feetonly_flat_terrain.xml"
@@ -91,6 +93,7 @@ class Go1JoystickFlatTerrain(Go1):
 
     @reward_terms(
         0.0,
+        ["fall"],
         tracking_lin_vel=1.0,
         tracking_ang_vel=0.5,
         lin_vel_z=-0.5,
@@ -107,6 +110,7 @@ class Go1JoystickFlatTerrain(Go1):
         feet_height=-0.2,
         feet_air_time=0.1,
         dof_pos_limits=-1.0,
+        fall=0.0,
     )
     def step(self, data, action, info, rng):
         if self.kick > 0.0:
@@ -145,6 +149,7 @@ class Go1JoystickFlatTerrain(Go1):
             * t.swing_error(self.swing_peak, self.landed, self.max_foot_height),
             "feet_air_time": dt * moves * t.flight(self.air_time, self.landed, 0.1, np.inf),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
+            "fall": 1.0 * fallen,
         }
         return terms, {"fallen": fallen}
 

@@ -6,13 +6,16 @@ import ast
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 
-def reward_terms(least: float = -math.inf, /, **weights: float) -> Callable[[Any], Any]:
+def reward_terms(
+    least: float = -math.inf, added: Sequence[str] = (), /, **weights: float
+) -> Callable[[Any], Any]:
     """Lets ``step`` return its reward as named terms, ``return {"name": value, …}, terminated``.
 
     The reward is the sum of weight times value, in the order in which they are written.
@@ -35,16 +38,21 @@ def reward_terms(least: float = -math.inf, /, **weights: float) -> Callable[[Any
 
     Args:
         least: The reward is not less, though the terms add up to less: ``reward_terms(0.0, …)``.
+        added: Names of terms that are added to the bounded sum, so that they may take it below
+            ``least``: ``reward_terms(0.0, ["fall"], near=1.0, fall=-5.0)``.
         **weights: Of each term that ``step`` may return; one that it leaves out counts nothing.
 
     Raises:
-        TypeError: No weights, ``step`` does not ask for ``info``, or a term has another one's name
-            with ``_per_step``.
+        TypeError: No weights, ``added`` has a name without one, ``step`` does not ask for ``info``,
+            or a term has another one's name with ``_per_step``.
     """
     if not weights:
         raise TypeError("reward_terms: expected weights, such as tracking=1.0")
     if not isinstance(least, int | float) or not least < math.inf:
         raise TypeError(f"reward_terms: expected a number as the least reward, got {least!r}")
+    if isinstance(added, str):
+        raise TypeError(f"reward_terms: expected names of added terms, as [{added!r}]")
+    _check_names(added, weights, "reward_terms: added: ")
     if taken := [name for name in weights if mean_name(name) in map(sum_name, weights)]:
         raise TypeError(
             f"reward_terms: {taken[0]}_per_step is what the infos have of {taken[0]}: expected "
@@ -76,11 +84,14 @@ def reward_terms(least: float = -math.inf, /, **weights: float) -> Callable[[Any
                 info[mean_name(name)] = sums[i] / sums[0]
             if isinstance(terminated, Mapping):
                 terminated = _any_of(terminated, info, step.__qualname__)
-            reward = functools.reduce(lambda total, product: total + product, products.values())
-            return (least if reward < least else reward), terminated  # NaN stays what it is
+            bounded = [value for name, value in products.items() if name not in added]
+            reward = functools.reduce(operator.add, bounded) if bounded else 0.0
+            reward = least if reward < least else reward  # NaN stays what it is
+            beyond = (value for name, value in products.items() if name in added)
+            return functools.reduce(operator.add, beyond, reward), terminated
 
         summed.reward_weights = {n: float(w) for n, w in weights.items()}  # type: ignore[attr-defined]
-        summed.least_reward = least  # type: ignore[attr-defined]
+        summed.least_reward, summed.added_terms = least, added  # type: ignore[attr-defined]
         return summed
 
     return decorate
@@ -148,9 +159,11 @@ def compiled_return(node: ast.Return, step: Any, sums: str, itself: str) -> list
         text.append(f"info[{sum_name(name)!r}] = reward_sums[{i}]")
         text.append(f"info[{mean_name(name)!r}] = reward_sums[{i}] / reward_sums[0]")
     text += [f"info[{ending_name(name)!r}] = 1 * ended_by_{name}" for name in conditions]
-    text.append("reward_summed = " + " + ".join(f"reward_of_{name}" for name in names))
+    bounded = [f"reward_of_{name}" for name in names if name not in step.added_terms]
+    text.append(f"reward_summed = {' + '.join(bounded) or '0.0'}")
     if least > -math.inf:
         text.append(f"reward_summed = {least!r} if reward_summed < {least!r} else reward_summed")
+    text += [f"reward_summed += reward_of_{n}" for n in names if n in step.added_terms]
     text.append(f"return reward_summed, {' or '.join(f'ended_by_{n}' for n in conditions) or 0}")
     statements: list[Any] = ast.parse("\n".join(text)).body
     for part in (part for statement in statements for part in ast.walk(statement)):
