@@ -138,6 +138,26 @@ PLAYGROUND = {
 }
 
 
+# MetaWorld's tasks by the files in which they stand; by their names: the file and the class
+_METAWORLD = {
+    "reach": "reach reach-wall",
+    "push": "push push-wall push-back pick-place pick-place-wall hand-insert",
+    "sweep": "sweep sweep-into soccer",
+    "buttons": "button-press button-press-topdown button-press-topdown-wall button-press-wall coffee-button",
+    "doors": "door-close door-lock door-open door-unlock",
+    "drawers": "drawer-close drawer-open window-close window-open",
+    "handles": "handle-press handle-press-side handle-pull handle-pull-side faucet-open faucet-close lever-pull dial-turn",
+    "plates": "plate-slide plate-slide-side plate-slide-back plate-slide-back-side",
+    "bins": "bin-picking pick-out-of-hole shelf-place basketball box-close peg-insert-side peg-unplug-side",
+    "tools": "hammer assembly disassemble stick-push stick-pull coffee-pull coffee-push",
+}
+METAWORLD = {
+    f"{name}-v3": f"{file}:{_camel(*name.split('-'))}"
+    for file, names in _METAWORLD.items()
+    for name in names.split()
+}
+
+
 def tasks() -> dict[str, dict[str, Any]]:
     """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
 
@@ -154,6 +174,10 @@ def tasks() -> dict[str, dict[str, Any]]:
         env_id: (f"pyfastenv.suites.playground.{file}:{env_id.partition('-')[0]}", limit)
         for env_id, (file, limit) in PLAYGROUND.items()
     }
+    places |= {
+        f"metaworld/{name}": (f"pyfastenv.suites.metaworld.{place}", 500)
+        for name, place in METAWORLD.items()
+    }
     own = {
         env_id: {"task": place, "max_episode_steps": limit}
         for env_id, (place, limit) in places.items()
@@ -163,10 +187,11 @@ def tasks() -> dict[str, dict[str, Any]]:
 
 def register_suites() -> None:
     """Registers ``pyfastenv/CheetahRun-v1`` and the others in gymnasium's registry."""
-    for env_id, arguments in tasks().items():
-        if f"pyfastenv/{env_id}" not in registry:
+    for name, arguments in tasks().items():
+        env_id = name if "/" in name else f"pyfastenv/{name}"
+        if env_id not in registry:
             register(
-                id=f"pyfastenv/{env_id}",
+                id=env_id,
                 entry_point="pyfastenv.tasks.pool.env:TaskEnv",
                 vector_entry_point="pyfastenv.tasks.pool.vector_env:TaskVectorEnv",
                 max_episode_steps=arguments.pop("max_episode_steps"),
