@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ NAMES = list(METAWORLD)
 
 def load(name: str, seed: int, *, partially_observable: bool = False) -> Any:
     """MetaWorld's own environment, drawing its starts from a seed."""
-    _mend()
+    mend()
     from metaworld.env_dict import ALL_V3_ENVIRONMENTS
 
     env = ALL_V3_ENVIRONMENTS[name]()
@@ -34,7 +35,7 @@ def load(name: str, seed: int, *, partially_observable: bool = False) -> Any:
     return env
 
 
-def _mend() -> None:
+def mend() -> None:
     """MetaWorld 3.1.1 writes eleven numbers of a weld, of which MuJoCo 4 has twelve."""
     from metaworld.sawyer_xyz_env import SawyerMocapBase
 
@@ -45,17 +46,31 @@ def _mend() -> None:
     SawyerMocapBase.reset_mocap_welds = reset_mocap_welds
 
 
-def compare(name: str, num_steps: int, *, length: int = 200, seed: int = 0) -> dict[str, int]:
-    """Runs both under the same seed and actions; every number must be equal."""
+def compare(
+    name: str, num_steps: int, *, length: int = 200, seed: int = 0, task: Any = None
+) -> dict[str, Any]:
+    """Runs both under the same seed and actions; every number must be equal.
+
+    Args:
+        name: MetaWorld's, such as ``"reach-v3"``.
+        num_steps: In all.
+        length: Of an episode, at most.
+        seed: Of starts and actions.
+        task: The numbers that every episode begins with; None: each has others.
+    """
     from metaworld.policies import ENV_POLICY_MAP
 
     theirs, policy = load(name, seed), ENV_POLICY_MAP[name]()
     ours = pyfastenv.make_vec(
         f"metaworld/{name}", 1, max_episode_steps=length, autoreset_mode="Disabled", num_threads=1
     )
+    if task is not None:
+        theirs._freeze_rand_vec, theirs._last_rand_vec = True, task
+        ours.reset_task(task[None])
     rng = np.random.default_rng(seed)
     numbers = episodes = 0
     most = 0.0
+    obs: Any = None
     for step in range(num_steps):
         where = f"{name}, step {step}"
         if step % length == 0:
@@ -63,10 +78,11 @@ def compare(name: str, num_steps: int, *, length: int = 200, seed: int = 0) -> d
             mine, _ = ours.reset(seed=seed if step == 0 else None)
             np.testing.assert_array_equal(mine[0], obs, f"{where}: reset")
             numbers, episodes = numbers + obs.size, episodes + 1
-        if step // length % 2:
-            action = rng.uniform(-1.1, 1.1, 4)
-        else:
-            action = policy.get_action(obs) + rng.normal(0.0, 0.05, 4)
+        action = rng.uniform(-1.1, 1.1, 4)
+        if step // length % 2 == 0:
+            with warnings.catch_warnings():  # of a great gain
+                warnings.simplefilter("ignore")
+                action = policy.get_action(obs) + rng.normal(0.0, 0.05, 4)
         obs, reward, _, _, infos = theirs.step(action)
         mine, rewards, terminations, truncations, my_infos = ours.step(action[None])
         np.testing.assert_array_equal(mine[0], obs, where)

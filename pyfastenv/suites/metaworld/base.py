@@ -59,6 +59,7 @@ class Sawyer(Task):
 
     file = ""
     frame_skip = 5
+    up_to_date, passive_reset, moves_mocap = True, False, True
     max_episode_steps = 500
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float64)
     partially_observable = False
@@ -68,6 +69,7 @@ class Sawyer(Task):
     rand_vec = command(6, low=-1.0, high=2.0)
     now, previous, seen = memory(18), memory(18), memory(39)
     goal, thing_start, tcp_start = memory(3), memory(3), memory(3)
+    lead = memory(3)  # the mocap body's place
 
     def model(self):
         return str(metaworld_file(self.file))
@@ -102,6 +104,10 @@ class Sawyer(Task):
                 return numbers
         raise ValueError("low, high: no goal is as far from the thing as apart says")
 
+    def sample_tasks(self, n, rng):
+        """Numbers for ``envs.reset_task``, as episodes draw them, ``(n, size)`` [m]."""
+        return np.stack([self.draw(rng) for _ in range(n)])
+
     def fits(self, numbers):
         """Whether an episode may begin with these."""
         return self.apart == 0.0 or np.linalg.norm(numbers[:2] - numbers[-3:-1]) >= self.apart
@@ -109,6 +115,7 @@ class Sawyer(Task):
     def settle(self, data):
         """Lets the mocap body pull the hand to where episodes begin."""
         data.mocap_pos[0] = self.hand_start
+        self.lead[:] = self.hand_start
         data.mocap_quat[0] = (1.0, 0.0, 1.0, 0.0)
         data.ctrl[:] = (-1.0, 1.0)
         for _ in range(50 * self.frame_skip):
@@ -131,15 +138,21 @@ class Sawyer(Task):
 
     # ---- a step ----------------------------------------------------------------------------------
 
+    def led(self, action, i):
+        """Where an action leads the mocap body, along an axis."""
+        place = self.lead[i] + np.clip(action[i], -1.0, 1.0) * 0.01
+        return np.clip(place, self.hand_low[i], self.hand_high[i])
+
     def control(self, data, action, ctrl):
         ctrl[0], ctrl[1] = action[3], -action[3]
+        for i in range(3):
+            ctrl[2 + i] = self.led(action, i)
+        ctrl[5:] = (1.0, 0.0, 1.0, 0.0)
 
     def step(self, data, action, info):
-        for i in range(3):
-            moved = data.mocap_pos[0, i] + np.clip(action[i], -1.0, 1.0) * 0.01
-            data.mocap_pos[0, i] = np.clip(moved, self.hand_low[i], self.hand_high[i])
         self.simulate(data)
-        mujoco.mj_forward(self.model, data)
+        for i in range(3):
+            self.lead[i] = self.led(action, i)
         self.previous[:] = self.now
         self.look(data)
         self.show()
@@ -186,6 +199,7 @@ class Sawyer(Task):
 
     def touching(self, data, geom):
         """Whether both pads press on a geom."""
+        mujoco.mj_forward(self.model, data)  # for contacts' forces
         left = right = False
         for i in range(data.ncon):
             contact = data.contact[i]

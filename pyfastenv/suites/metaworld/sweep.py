@@ -26,7 +26,8 @@ class Sweep(Sawyer):
 
     file = "sawyer_sweep_v3"
     rand_vec = command(3, low=-1.0, high=2.0)
-    low, high = (-0.1, 0.6, 0.02), (0.1, 0.7, 0.02)
+    low: tuple[float, ...] = (-0.1, 0.6, 0.02)
+    high: tuple[float, ...] = (0.1, 0.7, 0.02)
     goal_low, goal_high = (0.49, 0.6, 0.0), (0.51, 0.7, 0.02)
     more, xz = 0.01, 0.005
 
