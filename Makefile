@@ -335,7 +335,7 @@ BENCH_ten_minutes = $(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
 BENCH_suites = $(GL) $(BIN)/python bench/python/suites.py ten $(ARGS) && \
 	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS) && \
 	$(GL) $(BIN)/python bench/python/suites.py playground --num-envs 16 --threads 1 --processor-time --rounds 5 --seconds 0.2 $(ARGS) && \
-	$(GL) $(BIN)/python bench/python/suites.py metaworld --num-envs 16 --threads 1 --processor-time --rounds 5 --seconds 0.2 $(ARGS)
+	$(GL) $(BIN)/python bench/python/suites.py metaworld --num-envs 16 --threads 1 --processor-time --rounds 3 --seconds 0.1 $(ARGS)
 BENCH_scaling = $(BIN)/cmake --build build/bench --target threads_bench && \
 	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
 BENCH_cpp = $(BIN)/cmake --build build/bench && \

@@ -448,7 +448,6 @@ class Gaps(Touching):
     [
         (Limited, "the task reads sensordata"),
         (LimitedUpToDate, "the task reads sensordata"),
-        (Forces, "lanes do not compute mj_contactForce"),
         (Rows, "lanes do not compute nefc, which the task reads"),
         (Gaps, "contacts of geoms with gaps, and the task reads contacts"),
     ],
@@ -457,6 +456,14 @@ def test_what_lanes_cannot_provide_is_left_to_mj_step(task: Any, reason: str) ->
     stats = pyfastenv.make_vec(task, 2, engine="auto").stats()
     assert stats["engine"] == "mujoco"
     assert reason in stats["engine_reason"]
+
+
+@pytest.mark.parametrize("engine", ["lanes", "mujoco"])
+def test_forces_that_nothing_has_computed_are_an_error(engine: str) -> None:
+    envs = pool(Forces, engine)
+    envs.reset(seed=0)
+    with pytest.raises(pyfastenv.EnvError, match="forces of contacts that mj_step1 has found"):
+        envs.step(np.zeros((NUM_ENVS, 1)))
 
 
 class Filming(Feeling):
