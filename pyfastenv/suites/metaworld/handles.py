@@ -74,7 +74,7 @@ class HandlePull(HandlePress):
         return self.lift(data, left, margin, grasp, self.seen[5], 0.05)
 
     def lift(self, data, left, margin, grasp, height, radius):
-        """What a step was worth, of how far the handle is from the goal."""
+        """Judges a step by how far the handle is from the goal."""
         in_place = tolerance(left, (0.0, 0.05), margin, LONG_TAIL)
         gap = np.linalg.norm(self.seen[4:7] - self.tcp(data))
         reward = both(grasp, in_place)

@@ -36,7 +36,7 @@ class Push(Reach):
         return self.grip(data, action, self.seen[4:7], 0.015, 0.05, 0.005)
 
     def worth(self, gap, left, margin, grasp, in_place):
-        """What a step was worth that has not reached the goal."""
+        """The reward of a step that has not reached the goal."""
         if gap < 0.02 and self.seen[3] > 0:
             return 2.0 * grasp + (1.0 + 2.0 * grasp + 5.0 * in_place)
         return 2.0 * grasp

@@ -222,7 +222,7 @@ class StickPull(Stick):
         return reward, left <= 0.12 and inserted, gap <= 0.03, grasped, grasp, in_place, left
 
     def pulled(self, stick, container, held):
-        """What a step is worth with the stick in the handle."""
+        """The reward with the stick in the handle."""
         margin = np.linalg.norm(self.stick_start - self.goal)
         stick_in = tolerance(np.linalg.norm(stick - self.goal), (0.0, 0.05), margin, LONG_TAIL)
         margin = np.linalg.norm(self.container_start - self.goal)
