@@ -117,6 +117,8 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("max_episode_steps", task->max_episode_steps);
   read.Read("external_forces", task->external_forces);
   read.Read("up_to_date", task->up_to_date);
+  read.Read("passive_reset", task->passive_reset);
+  read.Read("moves_mocap", task->moves_mocap);
   read.Read("reads", task->reads);
   read.Read("action_dtype", action_dtype);
   read.Read("num_actions", task->num_actions);

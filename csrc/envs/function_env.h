@@ -38,9 +38,10 @@ struct TaskDescription {
   int frame_skip = 1;
   int control_every = 0;  // substeps between two calls of control; 0: once per step
   int max_episode_steps = 0;
-  bool external_forces = false;  // cfrc_ext, cfrc_int and cacc are wanted after simulate
-  // mj_step1 follows simulate, and a reset's physics leaves actuators out (dm_control's way)
-  bool up_to_date = false;
+  bool external_forces = false;    // cfrc_ext, cfrc_int and cacc are wanted after simulate
+  bool up_to_date = false;         // mj_step1 follows simulate
+  bool passive_reset = false;      // a reset's physics leaves actuators out
+  bool moves_mocap = false;        // control says where mocap bodies are, too
   std::vector<std::string> reads;  // of mjData beyond its state: what lanes would have to compute
 
   DType action_dtype = DType::kFloat64;

@@ -73,8 +73,8 @@ TaskReads FindTaskReads(const TaskDescription& task) {
       reads.sensors = reads.refreshed ? Sensors::kOfMotion
                       : step1         ? Sensors::kOfAcceleration
                                       : Sensors::kAll;
-    } else if (step1 && IsOfStep1(name, field)) {
-      continue;
+    } else if (step1 && (IsOfStep1(name, field) || name == "mj_contactForce")) {
+      continue;  // mj_step1 leaves contacts without forces: whoever reads those calls mj_forward
     } else if (field) {
       reads.fields.push_back(*field);
     } else if (const auto fields = FieldsOfCall(name); !fields.empty()) {

@@ -2,9 +2,9 @@
 
     envs = pyfastenv.make_vec("CheetahRun-v1", num_envs=64)
 
-Their models come from these packages: ``pip install 'pyfastenv[dm-control]'`` or
-``'pyfastenv[robotics]'``. Importing this module imports none of them: it holds the ids, and
-registers them.
+Their models come from these packages, or others: ``pip install 'pyfastenv[dm-control]'``,
+``[robotics]``, ``[playground]``, ``[metaworld]``. Importing this module imports none of them: it
+holds the ids, and registers them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DOMAINS = {
 }
 
 
-def _camel(*names: str) -> str:
+def camel(*names: str) -> str:
     """``"BallInCupCatch"`` of ball_in_cup and catch."""
     parts = "_".join(names).split("_")
     return "".join(part[:1].upper() + part[1:] for part in parts)
@@ -46,7 +46,7 @@ def _camel(*names: str) -> str:
 # id -> dm_control's domain and task. The class stands in pyfastenv.suites.dm_control, in the
 # domain's file, and is named as the id is.
 DM_CONTROL = {
-    f"{_camel(domain, task)}-v1": (domain, task)
+    f"{camel(domain, task)}-v1": (domain, task)
     for domain, tasks in _DOMAINS.items()
     for task in tasks.split()
 }
@@ -138,6 +138,29 @@ PLAYGROUND = {
 }
 
 
+# MetaWorld's tasks by the files in which they stand; by their names: the file and the class
+_METAWORLD = {
+    "reach": "reach reach-wall",
+    "push": "push push-wall push-back pick-place pick-place-wall hand-insert",
+    "sweep": "sweep sweep-into soccer",
+    "buttons": "button-press button-press-topdown button-press-topdown-wall button-press-wall "
+    "coffee-button",
+    "doors": "door-close door-lock door-open door-unlock",
+    "drawers": "drawer-close drawer-open window-close window-open",
+    "handles": "handle-press handle-press-side handle-pull handle-pull-side faucet-open "
+    "faucet-close lever-pull dial-turn",
+    "plates": "plate-slide plate-slide-side plate-slide-back plate-slide-back-side",
+    "bins": "bin-picking pick-out-of-hole shelf-place basketball box-close peg-insert-side "
+    "peg-unplug-side",
+    "tools": "hammer assembly disassemble stick-push stick-pull coffee-pull coffee-push",
+}
+METAWORLD = {
+    f"{name}-v3": f"{file}:{camel(*name.split('-'))}"
+    for file, names in _METAWORLD.items()
+    for name in names.split()
+}
+
+
 def tasks() -> dict[str, dict[str, Any]]:
     """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
 
@@ -154,6 +177,10 @@ def tasks() -> dict[str, dict[str, Any]]:
         env_id: (f"pyfastenv.suites.playground.{file}:{env_id.partition('-')[0]}", limit)
         for env_id, (file, limit) in PLAYGROUND.items()
     }
+    places |= {
+        f"metaworld/{name}": (f"pyfastenv.suites.metaworld.{place}", 500)
+        for name, place in METAWORLD.items()
+    }
     own = {
         env_id: {"task": place, "max_episode_steps": limit}
         for env_id, (place, limit) in places.items()
@@ -163,10 +190,11 @@ def tasks() -> dict[str, dict[str, Any]]:
 
 def register_suites() -> None:
     """Registers ``pyfastenv/CheetahRun-v1`` and the others in gymnasium's registry."""
-    for env_id, arguments in tasks().items():
-        if f"pyfastenv/{env_id}" not in registry:
+    for name, arguments in tasks().items():
+        env_id = name if "/" in name else f"pyfastenv/{name}"
+        if env_id not in registry:
             register(
-                id=f"pyfastenv/{env_id}",
+                id=env_id,
                 entry_point="pyfastenv.tasks.pool.env:TaskEnv",
                 vector_entry_point="pyfastenv.tasks.pool.vector_env:TaskVectorEnv",
                 max_episode_steps=arguments.pop("max_episode_steps"),

@@ -229,8 +229,79 @@ class Sliding(Chasing):
         self.model.geom(1).pos[2] = rng.uniform(-0.1, 0.0)
 
 
+class Led(pyfastenv.Task):
+    """An arm that hangs on a mocap body, which each action leads on from where it is."""
+
+    model = """<mujoco><worldbody><body name="lead" mocap="true" pos="0 0 .5"/>
+      <geom type="plane" size="1 1 .1"/>
+      <body name="arm" pos="0 0 .5"><freejoint/><geom size=".05"/>
+        <body pos=".1 0 0"><joint name="wrist" axis="0 1 0" damping=".1"/>
+          <geom type="capsule" fromto="0 0 0 .1 0 0" size=".02"/></body></body></worldbody>
+      <equality><weld body1="lead" body2="arm"/></equality>
+      <actuator><motor joint="wrist" ctrlrange="-1 1"/></actuator></mujoco>"""
+    frame_skip = 4
+    moves_mocap = True
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (4,), np.float64)
+    place = pyfastenv.memory(3)
+
+    def reset(self, data: Any, rng: Any) -> None:
+        data.mocap_pos[0] = np.array([0.0, 0.0, 0.5]) + rng.uniform(-0.1, 0.1, 3)
+        self.place[:] = data.mocap_pos[0]
+
+    def control(self, data: Any, action: Any, ctrl: Any) -> None:
+        ctrl[0] = action[3]
+        ctrl[1:4] = self.place + 0.02 * action[:3] + 0.01 * data.time
+        ctrl[4:] = (1.0, 0.0, 0.1 * action[0], 0.0)
+
+    def step(self, data: Any, action: Any, info: Any) -> tuple[Any, Any]:
+        self.simulate(data)
+        info["height"] = data.body("arm").xpos[2]
+        self.place[:] = data.mocap_pos[0]
+        return data.mocap_quat[0, 2], False
+
+    def observation(self, data: Any, obs: Any) -> None:
+        obs["qpos"], obs["place"] = data.qpos, self.place
+
+
+class LedOften(Led):
+    control_every = 1
+
+
+class LedPressing(Led):
+    """Reads forces of contacts behind an mj_forward of its own."""
+
+    up_to_date = True
+
+    def step(self, data: Any, action: Any, info: Any) -> tuple[Any, Any]:
+        result = super().step(data, action, info)
+        mujoco.mj_forward(self.model, data)
+        force = np.zeros(6)
+        for i in range(data.ncon):
+            pressed = np.zeros(6)
+            mujoco.mj_contactForce(self.model, data, i, pressed)
+            force += pressed
+        info["force"] = force
+        return result
+
+
+class LedActive(LedPressing):
+    """Whose resets have actuators."""
+
+    passive_reset = False
+
+    def reset(self, data: Any, rng: Any) -> None:
+        super().reset(data, rng)
+        data.ctrl[0] = 1.0
+        for _ in range(20):
+            mujoco.mj_step(self.model, data)
+
+
 @pytest.mark.parametrize(
-    "task", [Drawn, Feeling, Weighed, Touching, UpToDate, Servo, Chasing, ChasingUpToDate, Sliding]
+    "task",
+    [
+        *(Drawn, Feeling, Weighed, Touching, UpToDate, Servo, Chasing, ChasingUpToDate, Sliding),
+        *(Led, LedOften, LedPressing, LedActive),
+    ],
 )
 def test_lanes_and_mj_step_are_the_same(task: Any, poison: None) -> None:
     stats = compare_engines(task, NUM_ENVS)
@@ -342,7 +413,6 @@ class Gaps(Touching):
     [
         (Limited, "the task reads sensordata"),
         (LimitedUpToDate, "the task reads sensordata"),
-        (Forces, "lanes do not compute mj_contactForce"),
         (Rows, "lanes do not compute nefc, which the task reads"),
         (Gaps, "contacts of geoms with gaps, and the task reads contacts"),
     ],
@@ -351,6 +421,14 @@ def test_what_lanes_cannot_provide_is_left_to_mj_step(task: Any, reason: str) ->
     stats = pyfastenv.make_vec(task, 2, engine="auto").stats()
     assert stats["engine"] == "mujoco"
     assert reason in stats["engine_reason"]
+
+
+@pytest.mark.parametrize("engine", ["lanes", "mujoco"])
+def test_forces_that_nothing_has_computed_are_an_error(engine: str) -> None:
+    envs = pyfastenv.make_vec(Forces, NUM_ENVS, engine=engine)
+    envs.reset(seed=0)
+    with pytest.raises(pyfastenv.EnvError, match="forces of contacts that mj_step1 has found"):
+        envs.step(np.zeros((NUM_ENVS, 1)))
 
 
 class Filming(Feeling):
@@ -366,3 +444,25 @@ def test_velocities_of_cameras_are_refused() -> None:
     envs = pyfastenv.make_vec(Filming, 2)
     with pytest.raises(pyfastenv.EnvError, match="expected no camera"):
         envs.reset(seed=0)
+
+
+@pytest.mark.parametrize("task", [Led, LedOften, LedPressing, LedActive])
+def test_control_that_moves_mocap_bodies_is_plain_python(task: Any) -> None:
+    for _ in beside_plain(task, 30):
+        pass
+
+
+def test_a_passive_reset_is_another_one() -> None:
+    class LedPassive(LedActive):
+        passive_reset = True
+
+    active, passive = (pyfastenv.make_vec(task, 1) for task in (LedActive, LedPassive))
+    assert active.reset(seed=0)[0][0, 7] != passive.reset(seed=0)[0][0, 7]  # the wrist
+
+
+def test_who_moves_mocap_bodies_has_a_control() -> None:
+    class Uncontrolled(Feeling):
+        moves_mocap = True
+
+    with pytest.raises(TypeError, match=r"Uncontrolled\.moves_mocap: expected a method control"):
+        pyfastenv.debug(Uncontrolled)

@@ -51,7 +51,8 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
       cache_(static_cast<size_t>(robot.cache_size)),
-      asked_again_(static_cast<size_t>(model().nu)),
+      num_mocap_(robot.moves_mocap ? static_cast<size_t>(model().nmocap) : 0),
+      asked_(static_cast<size_t>(model().nu) + 7 * num_mocap_),
       engine_(models.engine()),
       reads_(robot.reads),
       task_refusal_(robot.refusal),
@@ -115,7 +116,8 @@ std::unique_ptr<PreparedSteps> MujocoEnv::MakeLanes(const LanePlans& plans,
   std::vector<int> offsets;
   for (const OwnField& field : fields) offsets.push_back(field.offset);
   return std::make_unique<PreparedSteps>(plans, model(), workspace_.state_size(), frame_skip_,
-                                         control_every_, reads_, offsets, drawn_.size());
+                                         control_every_, num_mocap_, reads_, offsets,
+                                         drawn_.size());
 }
 
 std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -218,26 +220,38 @@ void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
   const int64_t begin = turns_.timed() ? ThreadNanoseconds() : 0;
   for (const ComingStep& step : steps) ControlAhead(step, step.row, lanes_->Add(step.row));
   const int missed = lanes_->Run(
-      [&](size_t i, const double* state, double* ctrl) { ControlAhead(steps[i], state, ctrl); });
+      [&](size_t i, const double* from, double* to) { ControlAhead(steps[i], from, to); });
   const int64_t ns = turns_.timed() ? ThreadNanoseconds() - begin : 0;
   turns_.CountLanes(lanes_->count(), missed, ns);
   for (size_t i = 0; i < steps.size(); ++i) steps[i].num_rows = lanes_->CountRows(i);
 }
 
-void MujocoEnv::ControlAhead(const ComingStep& step, const double* state, double* ctrl) noexcept {
+void MujocoEnv::Ask(const Action& action, const Situation& from, const Controlled& to) {
+  Control(action, from, asked_.data());
+  const mjtNum* next = asked_.data();
+  std::copy_n(next, model().nu, to.ctrl);
+  std::copy_n(next += model().nu, 3 * num_mocap_, to.mocap_pos);
+  std::copy_n(next += 3 * num_mocap_, 4 * num_mocap_, to.mocap_quat);
+}
+
+// `controlled`: a state, which gets the control.
+void MujocoEnv::ControlAhead(const ComingStep& step, const double* state,
+                             double* controlled) noexcept {
   const Situation from = {state, state + 1, state + 1 + model().nq,
                           step.row + workspace_.state_size(), step.row + task_offset_};
+  const lanes::RowLayout& at = lanes_->layout();
   try {
-    Control(step.action, from, ctrl);
+    Ask(step.action, from,
+        {controlled + at.ctrl, controlled + at.mocap_pos, controlled + at.mocap_quat});
   } catch (...) {
     // whoever takes this step will see the same exception; NaN is nobody's control
-    std::fill_n(ctrl, model().nu, std::numeric_limits<double>::quiet_NaN());
+    std::fill_n(controlled + at.ctrl, model().nu, std::numeric_limits<double>::quiet_NaN());
   }
 }
 
 void MujocoEnv::ControlLoaded(const Action& action) {
   const mjData& d = data();
-  Control(action, {&d.time, d.qpos, d.qvel, cache_.data(), task_.data()}, d.ctrl);
+  Ask(action, {&d.time, d.qpos, d.qvel, cache_.data(), task_.data()}, InData());
 }
 
 void MujocoEnv::Simulate(const Action& action) {
@@ -307,7 +321,7 @@ bool MujocoEnv::IsPrepared(const Action* action) {
 
 void MujocoEnv::TakePrepared() {
   if (!ahead_->between.empty()) {
-    std::copy_n(lanes_->ControlIn(ahead_->after), model().nu, data().ctrl);
+    lanes_->CopyControl(ahead_->after, data());
   }
   workspace_.LoadMotion(ahead_->after.data());
   if (is_whole_) workspace_.LoadRest(ahead_->after.data());
@@ -322,24 +336,29 @@ void MujocoEnv::TakePrepared() {
 // Whether the loaded environment, which may have changed what it remembers since the step was
 // prepared, asks for the same controls in the states between.
 bool MujocoEnv::HasSameControls(const Action& action) {
-  for (const std::vector<double>& state : ahead_->between) {
-    const double* time = state.data();
-    Control(action, {time, time + 1, time + 1 + model().nq, cache_.data(), task_.data()},
-            asked_again_.data());
-    if (std::memcmp(asked_again_.data(), lanes_->ControlIn(state),
-                    asked_again_.size() * sizeof(mjtNum)) != 0) {
-      return false;
-    }
-  }
-  return true;
+  return std::all_of(
+      ahead_->between.begin(), ahead_->between.end(), [&](const std::vector<double>& state) {
+        const double* time = state.data();
+        Control(action, {time, time + 1, time + 1 + model().nq, cache_.data(), task_.data()},
+                asked_.data());
+        return lanes_->HasControl(state, asked_.data());
+      });
 }
 
 void MujocoEnv::LoadWholeState(bool control_is_set) {
   if (ahead_ == nullptr) return;
   if (!is_whole_) {
-    std::vector<double> ctrl(data().ctrl, data().ctrl + model().nu);
+    const Controlled set = InData();
+    std::vector<double> kept(set.ctrl, set.ctrl + model().nu);
+    kept.insert(kept.end(), set.mocap_pos, set.mocap_pos + 3 * num_mocap_);
+    kept.insert(kept.end(), set.mocap_quat, set.mocap_quat + 4 * num_mocap_);
     workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
-    if (control_is_set) std::copy(ctrl.begin(), ctrl.end(), data().ctrl);
+    if (control_is_set) {
+      const double* next = kept.data();
+      std::copy_n(next, model().nu, set.ctrl);
+      std::copy_n(next += model().nu, 3 * num_mocap_, set.mocap_pos);
+      std::copy_n(next += 3 * num_mocap_, 4 * num_mocap_, set.mocap_quat);
+    }
   }
   ahead_ = nullptr;
 }

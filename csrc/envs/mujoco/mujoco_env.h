@@ -75,6 +75,7 @@ class MujocoEnv : public Environment {
     LaneReads reads = {};
     bool external_forces = false;  // … even where that does not show in `reads`
     bool passive_reset = false;    // a reset's physics leaves actuators out
+    bool moves_mocap = false;      // Control says where mocap bodies are, too
     int control_every = 0;         // substeps under one control; 0: all of a step
     std::string refusal = {};      // why lanes cannot do this task; empty: they may
     int cache_size = 0;
@@ -109,7 +110,8 @@ class MujocoEnv : public Environment {
     const double* cache;
     const double* task;
   };
-  /// Writes the control of a step or of its next control_every substeps, (nu). If it throws while a
+  /// Writes the control of a step or of its next control_every substeps, (nu); behind it, of a
+  /// robot that moves_mocap, places (nmocap, 3) and orientations (nmocap, 4). If it throws while a
   /// step is prepared, that step is not.
   virtual void Control(const Action& action, const Situation& /*from*/, mjtNum* ctrl) {
     action.CopyTo(ctrl);
@@ -159,8 +161,14 @@ class MujocoEnv : public Environment {
   std::unique_ptr<PreparedSteps> MakeLanes(const LanePlans& plans,
                                            const std::vector<OwnField>& fields,
                                            std::string& refusal) const;
+  // where a control goes
+  struct Controlled {
+    mjtNum *ctrl, *mocap_pos, *mocap_quat;
+  };
+  Controlled InData() { return {data().ctrl, data().mocap_pos, data().mocap_quat}; }
+  void Ask(const Action& action, const Situation& from, const Controlled& to);
   void ControlLoaded(const Action& action);
-  void ControlAhead(const ComingStep& step, const double* state, double* ctrl) noexcept;
+  void ControlAhead(const ComingStep& step, const double* state, double* controlled) noexcept;
   bool IsPrepared(const Action* action);
   void TakePrepared();
   void StepByEither(const Action* action, int num_steps);
@@ -179,7 +187,8 @@ class MujocoEnv : public Environment {
   std::vector<double> init_qpos_, init_qvel_;
   std::vector<double> cache_;
   std::vector<double> task_;
-  std::vector<mjtNum> asked_again_;  // (nu)
+  const size_t num_mocap_;     // bodies that Control moves
+  std::vector<mjtNum> asked_;  // (nu + 7 num_mocap_)
   // where the row's task and fields begin; the same in every layout of this environment
   int task_offset_ = 0;
   int fields_offset_ = 0;

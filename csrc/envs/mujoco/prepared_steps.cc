@@ -36,11 +36,12 @@ LaneReads WithoutMissingSensors(LaneReads reads, const mjModel& model) {
 }  // namespace
 
 PreparedSteps::PreparedSteps(const LanePlans& plans, const mjModel& model, int state_size,
-                             int frame_skip, int control_every, LaneReads reads,
+                             int frame_skip, int control_every, size_t num_mocap, LaneReads reads,
                              const std::vector<int>& field_offsets, size_t num_written)
     : reads_(WithoutMissingSensors(std::move(reads), model)),
       frame_skip_(frame_skip),
       control_every_(control_every),
+      num_mocap_(num_mocap),
       keeps_fields_(NeedsKeeping(reads_)),
       layout_(plans.plans[0]->tables().row),
       num_positions_(static_cast<size_t>(plans.plans[0]->tables().nq)),
@@ -76,7 +77,7 @@ double* PreparedSteps::Add(const double* row) {
   for (const OwnField& field : fields_) {
     numbers = std::copy_n(row + field.offset, field.size, numbers);
   }
-  return step.before.data() + layout_.ctrl;
+  return step.before.data();
 }
 
 int PreparedSteps::Run(const Control& control) {
@@ -112,7 +113,7 @@ int PreparedSteps::Run(const Control& control) {
     redo |= stepper.Step(rows, new_rows, static_cast<int>(count_), num_steps, last && keeps_fields_,
                          numbers_.data());
     for (size_t i = 0; i < count_ && !last; ++i) {
-      if ((redo >> i & 1) == 0) control(i, new_rows[i], new_rows[i] + layout_.ctrl);
+      if ((redo >> i & 1) == 0) control(i, new_rows[i], new_rows[i]);
     }
   }
   if (reads_.Has(lanes::Field::cfrc_ext)) stepper.ComputeExternalForces();
@@ -131,9 +132,13 @@ const PreparedSteps::Step* PreparedSteps::Find(const double* row) const {
     const Step& step = steps_[i];
     if (step.row != row) continue;
     const auto control = static_cast<size_t>(layout_.ctrl);
-    const size_t rest = control + num_controls_;
-    const bool same = SameBits(row, step.before.data(), control) &&
-                      SameBits(row + rest, step.before.data() + rest, step.before.size() - rest);
+    const size_t forces = control + num_controls_;
+    const auto mocap = static_cast<size_t>(layout_.mocap_pos);
+    const size_t rest = mocap + 7 * num_mocap_;
+    const double* before = step.before.data();
+    const bool same = SameBits(row, before, control) &&
+                      SameBits(row + forces, before + forces, mocap - forces) &&
+                      SameBits(row + rest, before + rest, step.before.size() - rest);
     return same && SameNumbers(step, row) && step.stepper != nullptr ? &step : nullptr;
   }
   return nullptr;
@@ -156,6 +161,8 @@ bool PreparedSteps::IsFor(const Step& step, const mjData& data, const double* wr
          SameBits(data.qvel, before + at.qvel, num_velocities_) &&
          SameBits(data.act, before + at.act, num_activations_) &&
          SameBits(data.ctrl, before + at.ctrl, num_controls_) &&
+         SameBits(data.mocap_pos, before + at.mocap_pos, 3 * num_mocap_) &&
+         SameBits(data.mocap_quat, before + at.mocap_quat, 4 * num_mocap_) &&
          (num_written_ == 0 || SameBits(written, step.numbers.data(), num_written_));
 }
 
@@ -163,10 +170,22 @@ bool PreparedSteps::BeganWith(const Step& step, const std::vector<double>& state
   return SameBits(state.data(), step.before.data(), step.before.size());
 }
 
+bool PreparedSteps::HasControl(const std::vector<double>& state, const double* control) const {
+  const double* mocap = control + num_controls_;
+  return SameBits(control, state.data() + layout_.ctrl, num_controls_) &&
+         SameBits(mocap, state.data() + layout_.mocap_pos, 7 * num_mocap_);
+}
+
+void PreparedSteps::CopyControl(const std::vector<double>& state, mjData& data) const {
+  std::copy_n(state.data() + layout_.ctrl, num_controls_, data.ctrl);
+  std::copy_n(state.data() + layout_.mocap_pos, 3 * num_mocap_, data.mocap_pos);
+  std::copy_n(state.data() + layout_.mocap_quat, 4 * num_mocap_, data.mocap_quat);
+}
+
 // The controls under which a substep runs.
 const double* PreparedSteps::ControlAt(const Step& step, int substep) const {
   const auto asked = static_cast<size_t>(substep / control_every_);
-  return ControlIn(asked == 0 ? step.before : step.between[asked - 1]);
+  return (asked == 0 ? step.before : step.between[asked - 1]).data() + layout_.ctrl;
 }
 
 std::string PreparedSteps::FindDifference(const Step& step, const mjModel& model,

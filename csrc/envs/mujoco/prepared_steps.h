@@ -35,22 +35,23 @@ class PreparedSteps {
   };
 
   /// `state_size` is mjSTATE_INTEGRATION's. `model` has the sensors that are read.
-  /// `control_every`: substeps under one control.
-  /// `field_offsets`: where a row has each of the plans' fields; the first `num_written` of them,
-  /// one behind the other, may be written between Find and the step.
+  /// `control_every`: substeps under one control, of which the places of the first `num_mocap`
+  /// mocap bodies are a part. `field_offsets`: where a row has each of the plans' fields; the first
+  /// `num_written` of them, one behind the other, may be written between Find and the step.
   PreparedSteps(const LanePlans& plans, const mjModel& model, int state_size, int frame_skip,
-                int control_every, LaneReads reads, const std::vector<int>& field_offsets,
-                size_t num_written);
+                int control_every, size_t num_mocap, LaneReads reads,
+                const std::vector<int>& field_offsets, size_t num_written);
 
   /// The most steps that are prepared at a time.
   int group_size() const { return static_cast<int>(steps_.size()); }
 
   /// Begins a group; what was prepared before is forgotten.
   void Clear() { count_ = 0; }
-  /// Adds a step that starts from this row, and returns where its control goes.
+  /// Adds a step that starts from this row, and returns the state into which its control goes.
   double* Add(const double* row);
-  /// Writes the control of the group's i-th step in a state (of mjSTATE_INTEGRATION's layout).
-  using Control = std::function<void(size_t i, const double* state, double* ctrl)>;
+  /// Writes the control of the group's i-th step in a state (of mjSTATE_INTEGRATION's layout) into
+  /// another, or the same.
+  using Control = std::function<void(size_t i, const double* from, double* to)>;
   /// Runs the group's physics. `control` is asked for what comes after the first control_every
   /// substeps. Returns how many steps lanes could not do.
   int Run(const Control& control);
@@ -70,10 +71,10 @@ class PreparedSteps {
   bool IsFor(const Step& step, const mjData& data, const double* written) const;
   /// Whether the step began with this state.
   static bool BeganWith(const Step& step, const std::vector<double>& state);
-  /// The control of a state: `before`, `after`, or one between them.
-  const double* ControlIn(const std::vector<double>& state) const {
-    return state.data() + layout_.ctrl;
-  }
+  const lanes::RowLayout& layout() const { return layout_; }
+  /// Whether a state (`before`, `after`, or one between them) has this control.
+  bool HasControl(const std::vector<double>& state, const double* control) const;
+  void CopyControl(const std::vector<double>& state, mjData& data) const;
   /// Compares a step with what mj_step has left in mjData, whose state is `theirs`: the state, and
   /// the fields that are read. Says where they differ; empty if they do not. `model`: with the
   /// environment's fields.
@@ -95,6 +96,7 @@ class PreparedSteps {
   const LaneReads reads_;  // no sensors if the model has none of them
   const int frame_skip_;
   const int control_every_;
+  const size_t num_mocap_;
   const bool keeps_fields_;
   struct OwnField {
     int offset;  // in a row

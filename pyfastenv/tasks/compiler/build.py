@@ -30,7 +30,7 @@ from pyfastenv.tasks.frontend.vocabulary import EXTERNAL_FORCES
 from pyfastenv.tasks.language.around import ROW, code_around
 from pyfastenv.tasks.language.layout import Field, Layout
 from pyfastenv.tasks.language.places import Place, is_users, show_place
-from pyfastenv.tasks.language.task import METHODS, Task, arguments_of
+from pyfastenv.tasks.language.task import METHODS, Task, arguments_of, control_size
 
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%="}
 
@@ -101,7 +101,7 @@ def compile_task(
         "obs": cast_frame(PartsType("obs", layout.obs)),
         "info": cast_frame(PartsType("info", layout.infos)),
         "action": action_view(*action),
-        "ctrl": view_of("ctrl", array_type("float64", 1), (model.nu,)),
+        "ctrl": view_of("ctrl", array_type("float64", 1), (control_size(task),)),
         ROW: vector_of("obs", array_type("float64", 1), layout.obs_size),
     }
     provide_symbols()

@@ -39,6 +39,8 @@ SETTINGS = (
     "max_episode_steps",
     "external_forces",
     "up_to_date",
+    "passive_reset",
+    "moves_mocap",
     "model_fields",
     "action_space",
     "action_dtype",
@@ -79,6 +81,8 @@ class Task:
       has written, by name. The one returns rewards ``(n,)`` and terminated ``(n,)``, and may add
       infos; the other the observation that is shown, an array ``(n, …)`` or a dict of them. They
       keep nothing, and treat every row alike.
+    - ``sample_tasks(self, n, rng)``, where commands are not uniform, is plain Python: it returns n
+      tasks for ``reset_task``, ``(n, size)``.
     - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
 
     Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of
@@ -93,7 +97,11 @@ class Task:
         external_forces: Have ``cfrc_ext``, ``cfrc_int`` and ``cacc`` computed after ``simulate``.
         up_to_date: After ``simulate`` what depends on positions and velocities (body poses, their
             sensors, contacts …) is the new state's; False: its last substep's, as in gymnasium.
-            dm_control's way: ``mj_step1`` follows, and a reset's physics leaves actuators out.
+            dm_control's way: ``mj_step1`` follows, and a reset's physics leaves actuators out
+            (``passive_reset = False``: it does not).
+        moves_mocap: ``control``'s ``ctrl`` has, behind the actuators' numbers, the places of all
+            mocap bodies ``(nmocap, 3)`` and then their orientations ``(nmocap, 4)``; lanes know
+            them in time, which they do not if ``step`` writes ``data.mocap_pos``.
         model_fields: Names of arrays of the model that each environment has for itself: the
             model's own when an episode starts, then what methods write into ``self.model``.
         action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
@@ -117,6 +125,8 @@ class Task:
     max_episode_steps: int | None = 1000
     external_forces: bool = False
     up_to_date: bool = False
+    passive_reset: bool = True
+    moves_mocap: bool = False
     model_fields: Any = ()
     action_space: Any = None
     action_dtype: Any = "float64"
@@ -293,6 +303,8 @@ class Task:
 
     def _check_settings(self) -> None:
         owner = type(self).__name__
+        if self.moves_mocap and not hasattr(type(self), "control"):
+            raise TypeError(f"{owner}.moves_mocap: expected a method control(self, data, …), too")
         for name, least in (("frame_skip", 1), ("control_every", 1), ("max_episode_steps", 0)):
             value = getattr(self, name)
             if name != "frame_skip" and value is None:
@@ -339,6 +351,12 @@ class Task:
                 f"self.{name} cannot be set in a method: it would be shared by all environments; "
                 f"what each keeps for itself is declared in the class: {name} = pyfastenv.memory()"
             )
+
+
+def control_size(task: Task) -> int:
+    """How many numbers ``control`` writes."""
+    mocap = 7 * int(task.model.nmocap) if task.moves_mocap else 0
+    return int(task.model.nu) + mocap
 
 
 def arguments_of(method: Any) -> list[str]:

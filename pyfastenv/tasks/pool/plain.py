@@ -27,7 +27,7 @@ from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_part
 from pyfastenv.tasks.language.noise import NOISE, noise_parts, noise_size
 from pyfastenv.tasks.language.places import place_in_class, show_place
 from pyfastenv.tasks.language.rewards import info_name, sums_of, weights_of
-from pyfastenv.tasks.language.task import Task, arguments_of
+from pyfastenv.tasks.language.task import Task, arguments_of, control_size
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import Fields, doubles
 
@@ -237,7 +237,14 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         return ", ".join(show_place(inspect.getfile(step), line) for line in sorted(at or {first}))
 
     def _control(self) -> None:
-        if hasattr(type(self.task), "control"):
+        if self.task.moves_mocap:
+            model, ctrl = self.task.model, np.zeros(control_size(self.task))
+            self._call("control", action=self._action, ctrl=ctrl)
+            place = model.nu + 3 * model.nmocap
+            self.data.ctrl[:] = ctrl[: model.nu]
+            self.data.mocap_pos.flat = ctrl[model.nu : place]
+            self.data.mocap_quat.flat = ctrl[place:]
+        elif hasattr(type(self.task), "control"):
             self._call("control", action=self._action, ctrl=self.data.ctrl)
         elif np.ndim(self._action) == 1 and len(self._action) == self.task.model.nu:
             self.data.ctrl[:] = self._action
@@ -285,8 +292,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         }
 
     def _set_passive(self, passive: bool) -> None:
-        """Has the engine leave actuators out, or not; only of tasks that are up_to_date."""
-        if self.task.up_to_date:
+        """Has the engine leave actuators out, or not; only of tasks whose resets do."""
+        if self.task.up_to_date and self.task.passive_reset:
             flag = int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
             self.task.model.opt.disableflags = self._disabled | flag * passive
 

@@ -88,6 +88,8 @@ class Program:
             "max_episode_steps": task.max_episode_steps or 0,
             "external_forces": bool(task.external_forces),
             "up_to_date": bool(task.up_to_date),
+            "passive_reset": bool(task.up_to_date and task.passive_reset),
+            "moves_mocap": bool(task.moves_mocap),
             "reads": list(code.reads),
             "action_dtype": np.dtype(task.action_dtype).name,
             "num_actions": int(space.n) if discrete else 0,

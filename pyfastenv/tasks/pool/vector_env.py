@@ -25,6 +25,7 @@ from pyfastenv.tasks.pool.batched_core import STEPPED, BatchedCore
 from pyfastenv.tasks.pool.explain import explain
 from pyfastenv.tasks.pool.plain import own_fields
 from pyfastenv.tasks.pool.program import program_of
+from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_model_renderer
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -172,12 +173,16 @@ class TaskVectorEnv(FastVectorEnv):
         self.reset_task(tasks[ids], ids)
 
     def sample_tasks(self, n: int, seed: int | None = None) -> NDArray[np.float64]:
-        """As :meth:`FastVectorEnv.sample_tasks`; not of commands that environments draw."""
+        """As :meth:`FastVectorEnv.sample_tasks`, or the task's own ``sample_tasks(self, n, rng)``;
+        not of commands that environments draw."""
         if drawn := list(self.task.drawn_commands()):
             raise ValueError(
                 f"{self.env_id}: its environments draw {', '.join(drawn)} themselves; set_command "
                 f"holds what you want"
             )
+        if hasattr(self.task, "sample_tasks"):
+            rng = np.random.default_rng(seed)
+            return np.asarray(self.task.sample_tasks(integer("n", n, minimum=1), rng), np.float64)
         return super().sample_tasks(n, seed)
 
     def _shape(self, name: str) -> tuple[int, ...]:
