@@ -117,15 +117,15 @@ void FindSlips(const Tables& t, const Scratch& s, const int* index, LaneProblem&
   }
 }
 
-// Takes a lane's problem out of the lanes, of all islands.
-LaneProblem Extract(const Tables& t, Scratch& s, int l) {
+// Takes a lane's problem out of the lanes, of all islands, with A at this place.
+LaneProblem Extract(const Tables& t, Scratch& s, int l, double* A) {
   SolverScratch& w = s.solver;
   int* index = w.lane_rows + l * t.max_rows;
   int n = 0;
   for (int r = 0; r < s.rows.max_count; ++r) {
     if ((s.rows.valid[r] >> l & 1) != 0) index[n++] = r;
   }
-  const int stride = (n + 3) / 4 * 4;
+  const int stride = n / 4 * 4 + 4;
   double* vectors = w.vectors + l * SolverScratch::kVectors * w.capacity;
   const auto vector = [&](int i) { return vectors + i * stride; };
   LaneProblem p{};
@@ -135,7 +135,8 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l) {
   p.rows = w.island_rows + l * w.capacity;
   p.own_order = w.own_order + l * w.capacity;
   p.slip = w.slip + l * w.capacity;
-  p.A = w.dense + l * w.capacity * w.capacity;
+  p.A = A;
+  p.none = n < 4 ? 0.0 : -0.0;
   double** const all_vectors[] = {&p.b,        &p.force,    &p.product,      &p.inverse_diagonal,
                                   &p.diagonal, &p.previous, &p.extrapolated, &p.low,
                                   &p.high,     &p.R};
@@ -151,6 +152,10 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l) {
       const double entry = At(LowerTriangle(w.A, index[i], index[j]), l);
       p.A[i * stride + j] = p.A[j * stride + i] = entry;
     }
+    for (int j = n; j < stride; ++j) p.A[i * stride + j] = -0.0;
+  }
+  for (int i = n; i < stride; ++i) {
+    p.force[i] = p.previous[i] = p.extrapolated[i] = p.low[i] = p.high[i] = 1;
   }
   if (t.noslip_iterations > 0) FindSlips(t, s, index, p);
   return p;
@@ -194,9 +199,11 @@ int Split(const Tables& t, const Scratch& s, LaneProblem whole, LaneProblem* pro
 
 int ExtractProblems(const Tables& t, Scratch& s, bool begins, LaneProblem* problems) {
   int count = 0;
+  double* A = s.solver.dense;
   for (int l = 0; l < kWidth; ++l) {
     if (s.rows.count[l] == 0 || (s.redo >> l & 1) != 0) continue;
-    LaneProblem whole = Extract(t, s, l);
+    LaneProblem whole = Extract(t, s, l, A);
+    A += whole.n * whole.stride;
     if (begins) whole.Begin();
     count += Split(t, s, whole, problems + count);
   }
