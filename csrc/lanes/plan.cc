@@ -255,18 +255,9 @@ void Plan::SetMatrix(const mjModel& m) {
   M_rownnz_.assign(m.M_rownnz, m.M_rownnz + m.nv);
   M_rowadr_.assign(m.M_rowadr, m.M_rowadr + m.nv);
   M_colind_.assign(m.M_colind, m.M_colind + m.nC);
-  for (int column = 0; column < m.nv; ++column) {
-    for (int row = static_cast<int>(m.nv) - 1; row > column; --row) {
-      for (int a = m.M_rowadr[row]; a < m.M_rowadr[row] + m.M_rownnz[row] - 1; ++a) {
-        if (m.M_colind[a] == column) M_below_.push_back({row, a});
-      }
-    }
-    M_colend_.push_back(static_cast<int>(M_below_.size()));
-  }
   tables_.M_rownnz = M_rownnz_.data();
   tables_.M_rowadr = M_rowadr_.data();
   tables_.M_colind = M_colind_.data();
-  tables_.M_colend = M_colend_.data();
   D_ = {{m.D_rownnz, m.D_rownnz + m.nv},
         {m.D_rowadr, m.D_rowadr + m.nv},
         {m.D_colind, m.D_colind + m.nD}};
@@ -275,7 +266,6 @@ void Plan::SetMatrix(const mjModel& m) {
   tables_.D = D_.view();
   tables_.D_diag = D_diag_.data();
   tables_.mapD2M = mapD2M_.data();
-  tables_.M_below = M_below_.data();
 }
 
 void Plan::AddBodies(const mjModel& m) {

@@ -114,8 +114,7 @@ class Plan {
   };
   OwnedRows D_, ten_J_, moment_;
   std::vector<int> D_diag_, mapD2M_;
-  std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
-  std::vector<MatrixEntry> M_below_;
+  std::vector<int> M_rownnz_, M_rowadr_, M_colind_;
   std::shared_ptr<const mjModel> collision_model_;
   Programs programs_;
   Tables tables_{};  // points into the vectors and programs

@@ -78,12 +78,6 @@ struct FreeBody {
   int dof;
 };
 
-/// An entry of a column of the inertia matrix.
-struct MatrixEntry {
-  int row;
-  int index;  // in M
-};
-
 enum class Transmission : int { kJoint, kBall, kFreeJoint, kTendon, kSite };
 
 /// How a control becomes an activation: kFilter integrates (ctrl - act) / tau by Euler's rule,
@@ -374,10 +368,6 @@ struct Tables {
   const int* M_rownnz;  // (nv)
   const int* M_rowadr;  // (nv)
   const int* M_colind;  // (nC)
-  // its columns below the diagonal, from the last row to the first
-  const int* M_colend;         // (nv): where in M_below a dof's column ends; it begins where the
-                               // dof's before it ends
-  const MatrixEntry* M_below;  // (nC - nv)
 
   // derivatives of forces by velocities: all pairs of dofs of which one moves the other's body
   SparseRows D;

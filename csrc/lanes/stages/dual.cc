@@ -21,19 +21,28 @@ uint64_t WithAncestors(const Tables& t, uint64_t dofs) {
   return all;
 }
 
-// y = J L⁻¹ D^-½ of one row, on `dofs`, outside of which it is zero.
+// Y = J L⁻¹ D^-½ of kCount rows one after another, on `dofs`, outside of which it is zero.
+template <int kCount>
 void HalfSolve(const Tables& t, const Scratch& s, const Lane* J, const Lane* sqrt_inverse,
-               uint64_t dofs, Lane* y) {
-  Lane solved[kMaxDofs];
-  for (int i = t.nv - 1; i >= 0; --i) {
-    if ((dofs >> i & 1) == 0) continue;
-    Lane x = J[i];
-    for (int k = i > 0 ? t.M_colend[i - 1] : 0; k < t.M_colend[i]; ++k) {
-      const MatrixEntry entry = t.M_below[k];
-      if ((dofs >> entry.row & 1) != 0) x = x - s.qLD[entry.index] * solved[entry.row];
+               uint64_t dofs, Lane* Y) {
+  Lane x[kMaxDofs][kCount];
+  for (uint64_t left = dofs; left != 0; left &= left - 1) {
+    const int i = __builtin_ctzll(left);
+    for (int k = 0; k < kCount; ++k) x[i][k] = J[k * t.nv + i];
+  }
+  for (uint64_t left = dofs; left != 0;) {
+    const int i = 63 - __builtin_clzll(left);
+    left ^= uint64_t{1} << i;
+    Lane solved[kCount];
+    for (int k = 0; k < kCount; ++k) {
+      solved[k] = x[i][k];
+      Y[k * t.nv + i] = solved[k] * sqrt_inverse[i];
     }
-    solved[i] = x;
-    y[i] = x * sqrt_inverse[i];
+    const int begin = t.M_rowadr[i];
+    for (int a = begin; a < begin + t.M_rownnz[i] - 1; ++a) {
+      Lane* ancestor = x[t.M_colind[a]];
+      for (int k = 0; k < kCount; ++k) ancestor[k] = ancestor[k] - s.qLD[a] * solved[k];
+    }
   }
 }
 
@@ -47,6 +56,12 @@ void Products(const Lane* y, const Lane* rows, int stride, uint64_t dofs, Lane* 
     for (int k = 0; k < kCount; ++k) sum[k] = sum[k] + y[i] * rows[k * stride + i];
   }
   for (int k = 0; k < kCount; ++k) r[k] = sum[k];
+}
+
+// Whether the next four of `count` rows have the same dofs, as a contact's have.
+bool AreFour(const uint64_t* dofs, int r, int count) {
+  return r + 4 <= count && dofs[r] == dofs[r + 1] && dofs[r] == dofs[r + 2] &&
+         dofs[r] == dofs[r + 3];
 }
 
 }  // namespace
@@ -66,17 +81,19 @@ void MakeDualProblem(const Tables& t, Scratch& s) {
     const int i = __builtin_ctzll(dofs);
     sqrt_inverse[i] = 1.0 / Sqrt(s.qLD[t.M_rowadr[i] + t.M_rownnz[i] - 1]);
   }
+  for (int r = 0; r < rows.max_count;) {
+    const bool four = AreFour(w.Y_dofs, r, rows.max_count);
+    const auto solve = four ? HalfSolve<4> : HalfSolve<1>;
+    solve(t, s, rows.J + r * nv, sqrt_inverse, w.Y_dofs[r], w.Y + r * nv);
+    r += four ? 4 : 1;
+  }
   for (int r = 0; r < rows.max_count; ++r) {
     const Lane* J = rows.J + r * nv;
     const Lane* y = w.Y + r * nv;
-    HalfSolve(t, s, J, sqrt_inverse, w.Y_dofs[r], w.Y + r * nv);
     for (int q = 0; q <= r;) {
-      // a contact's four rows have the same dofs
-      const uint64_t* others = w.Y_dofs + q;
-      const bool four =
-          q + 3 <= r && others[0] == others[1] && others[0] == others[2] && others[0] == others[3];
+      const bool four = AreFour(w.Y_dofs, q, r + 1);
       const auto products = four ? Products<4> : Products<1>;
-      products(y, w.Y + q * nv, nv, w.Y_dofs[r] & others[0], &LowerTriangle(w.A, r, q));
+      products(y, w.Y + q * nv, nv, w.Y_dofs[r] & w.Y_dofs[q], &LowerTriangle(w.A, r, q));
       q += four ? 4 : 1;
     }
     LowerTriangle(w.A, r, r) = LowerTriangle(w.A, r, r) + rows.R[r];
@@ -117,15 +134,15 @@ void FindSlips(const Tables& t, const Scratch& s, const int* index, LaneProblem&
   }
 }
 
-// Takes a lane's problem out of the lanes, of all islands.
-LaneProblem Extract(const Tables& t, Scratch& s, int l) {
+// Takes a lane's problem out of the lanes, of all islands, with A at this place.
+LaneProblem Extract(const Tables& t, Scratch& s, int l, double* A) {
   SolverScratch& w = s.solver;
   int* index = w.lane_rows + l * t.max_rows;
   int n = 0;
   for (int r = 0; r < s.rows.max_count; ++r) {
     if ((s.rows.valid[r] >> l & 1) != 0) index[n++] = r;
   }
-  const int stride = (n + 3) / 4 * 4;
+  const int stride = n / 4 * 4 + 4;
   double* vectors = w.vectors + l * SolverScratch::kVectors * w.capacity;
   const auto vector = [&](int i) { return vectors + i * stride; };
   LaneProblem p{};
@@ -135,7 +152,8 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l) {
   p.rows = w.island_rows + l * w.capacity;
   p.own_order = w.own_order + l * w.capacity;
   p.slip = w.slip + l * w.capacity;
-  p.A = w.dense + l * w.capacity * w.capacity;
+  p.A = A;
+  p.none = n < 4 ? 0.0 : -0.0;
   double** const all_vectors[] = {&p.b,        &p.force,    &p.product,      &p.inverse_diagonal,
                                   &p.diagonal, &p.previous, &p.extrapolated, &p.low,
                                   &p.high,     &p.R};
@@ -151,6 +169,10 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l) {
       const double entry = At(LowerTriangle(w.A, index[i], index[j]), l);
       p.A[i * stride + j] = p.A[j * stride + i] = entry;
     }
+    for (int j = n; j < stride; ++j) p.A[i * stride + j] = -0.0;
+  }
+  for (int i = n; i < stride; ++i) {
+    p.force[i] = p.previous[i] = p.extrapolated[i] = p.low[i] = p.high[i] = 1;
   }
   if (t.noslip_iterations > 0) FindSlips(t, s, index, p);
   return p;
@@ -194,9 +216,11 @@ int Split(const Tables& t, const Scratch& s, LaneProblem whole, LaneProblem* pro
 
 int ExtractProblems(const Tables& t, Scratch& s, bool begins, LaneProblem* problems) {
   int count = 0;
+  double* A = s.solver.dense;
   for (int l = 0; l < kWidth; ++l) {
     if (s.rows.count[l] == 0 || (s.redo >> l & 1) != 0) continue;
-    LaneProblem whole = Extract(t, s, l);
+    LaneProblem whole = Extract(t, s, l, A);
+    A += whole.n * whole.stride;
     if (begins) whole.Begin();
     count += Split(t, s, whole, problems + count);
   }

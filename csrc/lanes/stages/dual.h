@@ -40,12 +40,14 @@ inline Quad LoadQuad(const double* x) { return *reinterpret_cast<const Quad*>(x)
 enum class Slip : unsigned char { kNone, kDry, kEdge };
 
 /// The problem of one island of a lane, whose rows stand among all of that lane's, and working
-/// vectors of all, of length n.
+/// vectors of all, of length n and up to four more that add nothing: whole fours have no remainder
+/// to branch on.
 struct LaneProblem {
   int lane, n, stride;
-  int count;  // of the island's rows
-  int* rows;  // (count)
-  double* A;  // (n, stride), symmetric
+  int count;    // of the island's rows
+  int* rows;    // (count)
+  double* A;    // (n, stride), symmetric; then negative zeros
+  double none;  // that mju_dot's sum begins with
   double *b, *force, *product, *inverse_diagonal, *diagonal, *previous, *extrapolated, *low, *high;
   double* R;  // the part of A's diagonal that makes constraints soft
   Slip* slip;
@@ -57,14 +59,32 @@ struct LaneProblem {
   int steps;  // since momentum was last dropped
   double improvement;
 
-  // by two selections: branches on what nobody can foretell take longer
-  double Bounded(int i, double x) const {
-    const double raised = x < low[i] ? low[i] : x;
-    return raised > high[i] ? high[i] : raised;
+  /// mju_dot of a row of A and the forces.
+  [[gnu::always_inline]] double Product(int i) const {
+    const double* row = A + i * stride;
+    const int tail = stride - 4;
+    Quad sum = {none, none, none, none};
+    for (int k = 0; k < tail; k += 4) sum = sum + LoadQuad(row + k) * LoadQuad(force + k);
+    const Quad rest = LoadQuad(row + tail) * LoadQuad(force + tail);
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]) + (rest[0] + rest[1] + rest[2]);
+  }
+  /// x, one or four numbers from i on, within the bounds; by two selections: branches on what
+  /// nobody can foretell take longer.
+  template <class T>
+  T Bounded(int i, T x) const {
+    const T least = Part<T>(low, i), most = Part<T>(high, i);
+    const T raised = x < least ? least : x;
+    return raised > most ? most : raised;
+  }
+  template <class T>
+  static T& Part(double* vector, int i) {
+    return *reinterpret_cast<T*>(vector + i);
   }
   // sweeps of PGS
   void Begin();  // for all islands of the lane
   void Extrapolate(bool first);
+  template <class T>
+  void ExtrapolatePart(int i, double beta);
   void SetOrder(VisitOrders& orders, int sweep);
   void Visit(int i);
   bool Opposed() const;

@@ -11,7 +11,7 @@ namespace {
 constexpr double kLeastDiagonal = 1e-10;  // of a block of A
 
 double Residual(const LaneProblem& p, int i) {
-  const double soft = p.b[i] + DotScalar(p.A + i * p.stride, p.force, p.n);
+  const double soft = p.b[i] + p.Product(i);
   return soft - p.R[i] * p.force[i];
 }
 

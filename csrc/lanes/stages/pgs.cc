@@ -56,7 +56,7 @@ const uint16_t* TabledOrder(VisitOrders& orders, int n, int sweep) {
 void LaneProblem::Begin() {
   // no warm start if it is worse than no force
   double cost = DotScalar(force, b, n);
-  for (int i = 0; i < n; ++i) product[i] = DotScalar(A + i * stride, force, n);
+  for (int i = 0; i < n; ++i) product[i] = Product(i);
   cost += 0.5 * DotScalar(force, product, n);
   for (int i = 0; i < n; ++i) {
     if (cost > 0) force[i] = 0;
@@ -79,33 +79,40 @@ void LaneProblem::SetOrder(VisitOrders& orders, int sweep) {
   order = own_order;
 }
 
-// Forces from momentum, projected.
+// One or four forces from momentum, projected.
+template <class T>
+void LaneProblem::ExtrapolatePart(int i, double beta) {
+  T& f = Part<T>(force, i);
+  const T now = f;
+  if (beta > 0) f = Bounded(i, now + beta * (now - Part<T>(previous, i)));
+  Part<T>(previous, i) = now;
+  Part<T>(extrapolated, i) = f;
+}
+
 void LaneProblem::Extrapolate(bool first) {
   const double beta = first ? 0 : static_cast<double>(steps - 1) / static_cast<double>(steps + 2);
-  for (int c = 0; c < count; ++c) {
-    const int i = rows[c];
-    const double now = force[i];
-    if (beta > 0) {
-      force[i] = Bounded(i, now + beta * (now - previous[i]));
-    }
-    previous[i] = now;
-    extrapolated[i] = force[i];
+  if (count == n) {
+    for (int i = 0; i < stride; i += 4) ExtrapolatePart<Quad>(i, beta);
+  } else {
+    for (int c = 0; c < count; ++c) ExtrapolatePart<double>(rows[c], beta);
   }
 }
 
+using QuadMask = long long __attribute__((vector_size(32)));
+constexpr QuadMask kOnly[] = {{-1, 0, 0, 0}, {0, -1, 0, 0}, {0, 0, -1, 0}, {0, 0, 0, -1}};
+
 // Minimizes over one row's force.
 inline void LaneProblem::Visit(int i) {
-  const double gradient = b[i] + DotScalar(A + i * stride, force, n);
+  const double gradient = b[i] + Product(i);
   const double old = force[i];
-  double wanted = Bounded(i, old - gradient * inverse_diagonal[i]);
+  const double wanted = Bounded(i, old - gradient * inverse_diagonal[i]);
   const double delta = wanted - old;
-  double change = 0.5 * delta * delta * diagonal[i] + delta * gradient;
-  if (change > 1e-10) {
-    wanted = old;
-    change = 0;
-  }
-  force[i] = wanted;
+  const double change = 0.5 * delta * delta * diagonal[i] + delta * gradient;
+  if (change > 1e-10) return;
   improvement -= change;
+  // stored as four, since loads of four would wait for a smaller store to leave for the cache
+  Quad& four = Part<Quad>(force, i & ~3);
+  four = kOnly[i & 3] ? Quad{wanted, wanted, wanted, wanted} : four;
 }
 
 // Whether the sweep went against the extrapolation.

@@ -51,7 +51,7 @@ void CarveRows(const Tables& t, Carver& carver, Rows& r) {
 }
 
 void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
-  s.capacity = (t.max_rows + 3) / 4 * 4;
+  s.capacity = t.max_rows / 4 * 4 + 4;
   carver.Take(s.residual, t.max_rows);
   if (t.solver == Solver::kPGS || t.noslip_iterations > 0) {
     carver.Take(s.Y, t.max_rows * t.nv);

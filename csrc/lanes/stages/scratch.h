@@ -103,8 +103,8 @@ struct SolverScratch {
   Lane* A;           // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
   Lane* b;           // (max_rows)
   static constexpr int kVectors = 10;
-  int capacity;         // max_rows rounded up to 4
-  double* dense;        // (kWidth, capacity, capacity): A of each lane
+  int capacity;         // max_rows rounded up to whole fours, and some more
+  double* dense;        // (kWidth, capacity, capacity): A of each lane, one behind the other
   double* vectors;      // (kWidth, kVectors, capacity): the sweeps' own
   int* lane_rows;       // (kWidth, max_rows): each lane's rows among all
   int* island_rows;     // (kWidth, capacity): each lane's rows by islands
