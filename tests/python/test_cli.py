@@ -70,7 +70,8 @@ def command(text: str, run: Path) -> list[str]:
         ("train ppo --hidden-sizes 64 0", "hidden_sizes: expected widths >= 1, got (64, 0)"),
         (
             "train PPO",
-            "no algorithm 'PPO'; there are ddpg, dqn, drqv2, flashsac, mbpo, ppo, sac, td3, td3_bc",
+            "no algorithm 'PPO'; there are ddpg, dqn, drqv2, flashsac, mbpo, ppo, recurrent_ppo, "
+            "sac, td3, td3_bc",
         ),
         ("train ppo --env-id CartPol-v1", "CartPole-v1"),
         ("evaluate nowhere", "nowhere: no such run folder or checkpoint"),
