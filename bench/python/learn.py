@@ -52,7 +52,7 @@ def learn(training: Training, output: Path, runs: Path) -> list[dict[str, Any]]:
         runs: Where the run folder is.
     """
     study, env_id = training.study, training.case.env_id
-    module = algorithm_module(study.algorithm)
+    module = algorithm_module(training.algorithm)
     folder = folder_of(training, runs)
     fields = {"loggers": (), "quiet": True, **training.options()}
     config = module.Config.preset(env_id, run_dir=folder, auto_resume=True, **fields)

@@ -41,6 +41,7 @@ class Case:
         seeds: Their number.
         options: Beside those of the study.
         together: How many of the seeds stand side by side in a process; 1: each has its own.
+        algorithm: Where it is another than the study's.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Case:
     seeds: int
     options: dict[str, Any] = field(default_factory=dict)
     together: int = 1
+    algorithm: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Study:
 
     Attributes:
         name: ``docs/results/<name>.json``.
-        algorithm: Of all cases.
+        algorithm: Of all cases that have no other.
         title: Of the page.
         first_seed: The cases' seeds count from here.
         options: Of all cases, beside their presets.
@@ -96,15 +98,25 @@ class Training:
         """All of them."""
         return range(self.seed, self.seed + self.count)
 
+    @property
+    def algorithm(self) -> str:
+        """The case's or the study's."""
+        return self.case.algorithm or self.study.algorithm
+
     def options(self) -> dict[str, Any]:
         """The options of its Config."""
-        side_by_side = {} if self.study.algorithm == "ppo" else {"num_seeds": self.count}
+        side_by_side = {"num_seeds": self.count} if _has_seeds(self.algorithm) else {}
         return {**self.study.options, **self.case.options, "seed": self.seed, **side_by_side}
 
     def config(self) -> RunConfig:
         """All options, the robot's preset among them."""
-        config_class: type[RunConfig] = algorithm_module(self.study.algorithm).Config
+        config_class: type[RunConfig] = algorithm_module(self.algorithm).Config
         return config_class.preset(self.case.env_id, **self.options())
+
+
+def _has_seeds(algorithm: str) -> bool:
+    """Whether it trains several side by side."""
+    return hasattr(algorithm_module(algorithm).Config, "num_seeds")
 
 
 def _read() -> Iterator[Study]:
@@ -112,7 +124,14 @@ def _read() -> Iterator[Study]:
     data = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     for study in data["study"]:
         cases = tuple(
-            Case(case["name"], env_id, case["seeds"], _options(case, data["sets"]))
+            Case(
+                case["name"],
+                env_id,
+                case["seeds"],
+                _options(case, data["sets"]),
+                together=case.get("together", 1),
+                algorithm=case.get("algorithm", ""),
+            )
             for case in study.pop("case")
             for env_id in case["env_ids"]
         )
@@ -147,7 +166,7 @@ def changed(
     for name in options or {}:
         if name in ("env_id", "seed", "num_seeds", "run_dir", "resume", "auto_resume"):
             raise ValueError(f"{name}: the study's to set")
-    if together not in (None, 1) and study.algorithm == "ppo":
+    if together not in (None, 1) and not _has_seeds(study.algorithm):
         raise ValueError("--together: PPO trains one seed after another")
     known = [case.env_id for case in study.cases]
     for env_id in env_ids or ():

@@ -248,8 +248,14 @@ class TorchPolicy(nn.Module):
             obs = (obs - self.obs_mean) * self.obs_scale
         if self.obs_clip > 0.0:
             obs = obs.clamp(-self.obs_clip, self.obs_clip)
+        return self._evaluate(obs)
+
+    def _evaluate(self, obs: Tensor) -> Tensor:
         outputs: Tensor = self.network(obs)
         return outputs
+
+    def reset(self, env_ids: ArrayLike | None = None) -> None:
+        """New episodes begin in these environments, None: in all; here nothing is remembered."""
 
     @torch.no_grad()
     def act(self, obs: ArrayLike, deterministic: bool = True) -> NDArray[Any]:
@@ -277,20 +283,22 @@ def policies_of(
     obs_size: int,
     action_space: gymnasium.Space[Any],
     device: torch.device,
+    kind: type[TorchPolicy] = TorchPolicy,
     **fields: Any,
 ) -> PolicySpec | list[TorchPolicy]:
     """K networks as policies: for the pool's workers, or, if they are a user's, for torch.
 
     Args:
-        network: An MLP or a NetworkStack.
+        network: An MLP, a NetworkStack, or one that ``kind`` acts with.
         obs_size: Components of an observation, as they see it.
         action_space: Of one environment.
         device: Where the networks are.
+        kind: What acts with a network that is no MLP.
         **fields: As of :class:`PolicySpec`.
     """
     if isinstance(network, MLP):
         return network.spec(**fields)
-    assert isinstance(network, NetworkStack)
+    networks = network.networks if isinstance(network, NetworkStack) else [network]
 
     def mine(k: int) -> dict[str, Any]:
         return {
@@ -299,8 +307,7 @@ def policies_of(
         }
 
     return [
-        TorchPolicy(each, obs_size, action_space, **mine(k)).to(device)
-        for k, each in enumerate(network.networks)
+        kind(each, obs_size, action_space, **mine(k)).to(device) for k, each in enumerate(networks)
     ]
 
 

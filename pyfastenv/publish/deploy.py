@@ -21,7 +21,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from pyfastenv.publish import run_policy
-from pyfastenv.publish.export import Exported, export
+from pyfastenv.publish.export import Exported, export, exportable
 from pyfastenv.runs.atomic import write_text
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.tasks.language.batch import has_batch_functions
@@ -60,7 +60,7 @@ def deploy(run: Path | str, folder: Path, *, policy_id: int = 0) -> list[Exporte
             f"deploy: expected a task in Python with continuous actions, without batch functions "
             f"and with one drawn command at most, got {saved.config.env_id}"
         )
-    policy = saved.as_torch(policy_id)
+    policy = exportable(saved, policy_id)
     described = {
         "policy": f"{saved.config.algorithm} on {saved.config.env_id}, {saved.step:,} steps",
         **_describe(task, range(policy.row_begin, policy.row_begin + policy.obs_size)),

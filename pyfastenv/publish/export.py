@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn.utils import prune
 
+from pyfastenv.nn.recurrent import RecurrentPolicy
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.publish.c_source import c_source
 from pyfastenv.publish.outputs import check_output
@@ -108,7 +109,7 @@ def export(
     if output is None:
         output = (run_of(saved.path) or saved.path.parent) / f"policy{suffix}"
     check_output(output, (suffix,))
-    policy = copy.deepcopy(saved.as_torch(policy_id).as_greedy()).eval()
+    policy = copy.deepcopy(exportable(saved, policy_id).as_greedy()).eval()
     returns: tuple[float | None, float | None] = (None, None)
     observations = _observations(saved, policy, num_observations)
     if int8 or prune_fraction > 0.0:
@@ -128,6 +129,22 @@ def export(
             f"{output}: its actions differ from the policy's by up to {difference:g}"
         )
     return Exported(output, len(observations), difference, output.stat().st_size, *returns)
+
+
+def exportable(saved: SavedPolicy, policy_id: int) -> TorchPolicy:
+    """One of a run's policies.
+
+    Raises:
+        NoSuchPolicyError: No such policy.
+        ValueError: It remembers.
+    """
+    policy = saved.as_torch(policy_id)
+    if isinstance(policy, RecurrentPolicy):
+        raise ValueError(
+            f"{saved.path}: a policy with a memory is not exported: a file's actions are of one "
+            "observation"
+        )
+    return policy
 
 
 def _format_of(output: Path | None) -> Format:

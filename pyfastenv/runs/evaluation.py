@@ -153,7 +153,8 @@ def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Cal
         drawn = mine.draw(mine.of_rows(obs).float())
         return drawn.actions, drawn.log_probs, drawn.env_actions
 
-    return lambda: sampler.collect(act).episodes
+    mine.reset()
+    return lambda: sampler.collect(act, mine.reset).episodes
 
 
 def make_eval_envs(

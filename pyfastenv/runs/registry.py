@@ -71,6 +71,7 @@ ALGORITHMS = Registry(
     flashsac="pyfastenv.algorithms.flashsac.spec",
     mbpo="pyfastenv.algorithms.mbpo.spec",
     ppo="pyfastenv.algorithms.ppo.spec",
+    recurrent_ppo="pyfastenv.algorithms.recurrent_ppo.spec",
     sac="pyfastenv.algorithms.sac.spec",
     td3="pyfastenv.algorithms.td3.spec",
     td3_bc="pyfastenv.algorithms.td3_bc.spec",

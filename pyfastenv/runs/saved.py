@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
@@ -97,6 +97,18 @@ class SavedPolicy:
         return policy.act(
             self._flat(obs, policy) if isinstance(obs, Mapping) else obs, deterministic
         )
+
+    def reset(self, env_ids: ArrayLike | None = None, *, policy_id: int = 0) -> None:
+        """New episodes begin: a policy with a memory (recurrent_ppo) forgets; others have none.
+
+        To be called before each episode's first :meth:`act`.
+
+        Args:
+            env_ids: ``(n,)`` rows of the observations whose environments begin anew; None: all, and
+                there may be another number of them from now on.
+            policy_id: As of :meth:`act`.
+        """
+        self.as_torch(policy_id).reset(env_ids)
 
     def _flat_pictures(self, obs: Any) -> NDArray[Any]:
         given, (space, _) = np.asarray(obs), self.spaces

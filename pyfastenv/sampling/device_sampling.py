@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pyfastenv.errors import EnvError
@@ -76,11 +77,14 @@ class DeviceSampler:
         self._returns[:] = 0.0
         self._lengths[:] = 0
 
-    def collect(self, act: Act) -> RolloutBatch:
+    def collect(
+        self, act: Act, on_end: Callable[[NDArray[np.int64]], None] | None = None
+    ) -> RolloutBatch:
         """Runs ``num_steps`` steps; the batch is overwritten by the next call.
 
         Args:
             act: Chooses actions; runs on the device.
+            on_end: Hears after each step in which environments episodes ended, if in any.
 
         Raises:
             EnvError: No action follows from an observation that is not finite. And what ``step``
@@ -105,6 +109,8 @@ class DeviceSampler:
             # the ring's tensors are overwritten by later calls
             self._obs = obs.clone()
             self._note_ends(t, rewards, terminations, infos, ended)
+            if on_end is not None and "_final_obs" in infos:
+                on_end(np.flatnonzero(infos["_final_obs"]))
         storage["last_obs"].copy_(self._obs)
         return RolloutBatch.of(storage, self._episodes(ended))
 

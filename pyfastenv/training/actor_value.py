@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium
 import torch
@@ -53,9 +53,11 @@ class ActorValue(OnPolicy[C]):
         log_std: ``(A,)``; of no use where the policy is categorical.
         flat: All that is trained as one vector.
         optimizer: Adam on it.
-        own_networks: Whether the user has brought any.
+        own_networks: Whether there are other networks than ours that the pool runs.
+        policy_type: What acts with one of those.
     """
 
+    policy_type: ClassVar[type[TorchPolicy]] = TorchPolicy
     learned = (*OnPolicy.learned, "policy", "value", "log_std", "optimizer")
 
     def __init__(self, config: C):
@@ -111,7 +113,7 @@ class ActorValue(OnPolicy[C]):
     def act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The policy in torch, for sampling on the device."""
         normalized = self.normalizer(obs.view(-1, self.obs_size).float())
-        outputs = self.policy(normalized[None, :, self.seen.policy])[0]
+        outputs = self.outputs(normalized[:, self.seen.policy])
         if self.discrete:
             log_p = torch.log_softmax(outputs, -1)
             actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
@@ -121,6 +123,11 @@ class ActorValue(OnPolicy[C]):
         low, high = self._action_bounds
         clipped = torch.minimum(torch.maximum(actions, low), high)
         return actions, gaussian_log_prob(actions, outputs, self.log_std), clipped
+
+    def outputs(self, seen: Tensor) -> Tensor:
+        """The policy's outputs ``(N, outputs)`` for its part of normalised observations."""
+        outputs: Tensor = self.policy(seen[None])[0]
+        return outputs
 
     def policy_spec(self) -> PolicySpec | list[TorchPolicy]:
         """The policy as the pool runs it, or with a network of the user's."""
@@ -133,7 +140,8 @@ class ActorValue(OnPolicy[C]):
         }
         num_inputs = self.seen.policy.stop - self.seen.policy.start
         space = self.envs.single_action_space
-        return policies_of(self.policy, num_inputs, space, self.device, **fields)
+        kind = self.policy_type
+        return policies_of(self.policy, num_inputs, space, self.device, kind, **fields)
 
     # ---- saving ------------------------------------------------------------------------------
 

@@ -165,9 +165,12 @@ class OnPolicy(ABC, Generic[C]):
         batch = RolloutBatch.of(tensors)
         return rollout(self.envs, self.core_policy, self.config.num_steps, out=batch).episodes
 
+    def _sample(self, sampler: DeviceSampler) -> RolloutBatch:
+        return sampler.collect(self.act)
+
     def _next_batch(self) -> RolloutBatch:
         if self.sampler is not None:
-            return self.sampler.collect(self.act)
+            return self._sample(self.sampler)
         tensors, episodes = self.collector.next(self._export)
         return RolloutBatch.of(tensors, episodes)
 
@@ -178,7 +181,7 @@ class OnPolicy(ABC, Generic[C]):
             batch = rollout(self.envs, spec, num_steps)
         else:
             assert self.sampler is not None
-            batch = self.sampler.collect(self.act)
+            batch = self._sample(self.sampler)
         self.normalizer.update(batch.obs)
         self.global_step += self.steps_per_batch
         self.reset()

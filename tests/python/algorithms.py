@@ -48,6 +48,10 @@ _OWN: dict[str, dict[str, Any]] = {
         "env_id": "Hopper-v5", "num_envs": 4, "num_steps": 32, "num_threads": 2,
         "minibatch_size": 32, "update_epochs": 2, "total_steps": 4 * 32 * 6,
     },
+    "recurrent_ppo": {
+        "num_envs": 4, "num_steps": 16, "num_threads": 2, "rnn_hidden_dim": 8,
+        "minibatch_size": 32, "update_epochs": 2, "total_steps": 4 * 16 * 6,
+    },
     "sac": {"num_steps": 5},
     "td3": {"num_steps": 5, "updates_per_step": 1.0},
     "td3_bc": {

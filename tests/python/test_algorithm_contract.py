@@ -42,9 +42,10 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 REPLAYING = [n for n in NAMES if issubclass(algorithm_module(n).Config, OffPolicyConfig)]
 every_replaying_algorithm = pytest.mark.parametrize("name", REPLAYING)
 several_seeds = pytest.mark.parametrize("name", [n for n in NAMES if "num_seeds" in options_of(n)])
-TAKES_DISCRETE_ACTIONS = {"dqn", "ppo"}
+TAKES_DISCRETE_ACTIONS = {"dqn", "ppo", "recurrent_ppo"}
 # classic control shows no pixels, and nothing is read off these: tests/python/test_drqv2.py
 FROM_PIXELS = {n for n in NAMES if algorithm_module(n).Config.learns_from_pixels}
+PLAIN = {"recurrent_ppo"}  # nothing accelerates it, and it says so
 DISCRETE = {"dqn"}  # takes no others; what its rows hold: tests/python/test_dqn.py
 every_algorithm_of_numbers = pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in FROM_PIXELS]
@@ -107,6 +108,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"dynamics": "flow", "amp": True, "model_hidden_sizes": (16, 16, 16)},
     ],
     "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}],
+    "recurrent_ppo": [{"rnn_type": "gru"}, {"env_id": "CartPole-v1"}],
     "sac": [
         {"policy_factory": "small_learners:policy_network"},
         {
@@ -228,7 +230,13 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *((option, 0) for option in ("batch_size", "buffer_size", "num_elites", "model_every")),
     *((option, 0) for option in ("rollout_batch", "flow_batch_size", "policy_width")),
     *((option, 0) for option in ("max_noise_repeat", "anneal_steps", "n_step", "target_every")),
-    *(("epsilon", 1.5), ("final_epsilon", NAN), ("epsilon_steps", 0)),
+    *(
+        ("huber_delta", 0.0),
+        ("huber_delta", NAN),
+        ("epsilon", 1.5),
+        ("final_epsilon", NAN),
+        ("epsilon_steps", 0),
+    ),
     *(("eval_every", -1), ("learning_starts", -1), ("noise", -0.1), ("obs_clip", -5.0)),
     *(
         ("alpha", NAN),
@@ -297,6 +305,18 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
         ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),
         ({"device": "cuda", "overlap": True}, "cuda|overlap"),
+    ],
+    "recurrent_ppo": [
+        ({"accelerate": "native"}, "accelerate: expected 'none', got 'native': nothing faster"),
+        ({"device": "cuda"}, "device: expected 'cpu', got 'cuda': recurrent networks have not"),
+        ({"amp": True}, "amp: expected False, got True: sequences are computed in float32"),
+        ({"overlap": True}, "overlap: expected False, got True: a policy with a memory acts"),
+        ({"pool_size": 2}, "pool_size: expected 1, got 2: earlier batches began with states of"),
+        (
+            {"policy_factory": "small_learners:policy_network"},
+            "policy_factory: expected None, got 'small_learners:policy_network': networks are",
+        ),
+        ({"minibatch_size": 24}, "minibatch_size: expected a multiple of num_steps = 16 .* got 24"),
     ],
 }
 SENTENCE_CASES = [
@@ -372,6 +392,10 @@ BALANCING: dict[str, tuple[int, dict[str, Any]]] = {
         "model_hidden_sizes": (48, 48), "model_learning_rate": 3e-3, "model_every": 100,
         "rollout_batch": 3_000, "rollout_schedule": (0, 0, 1, 1), "real_ratio": 0.05,
     }),
+    "recurrent_ppo": (10, {  # what needs its memory: tests/python/test_recurrent_ppo.py
+        "env_id": "CartPole-v1", "num_envs": 8, "total_steps": 15_000, "hidden_sizes": (16,),
+        "minibatch_size": 64, "update_epochs": 4, "learning_rate": 5e-3,
+    }),
 }  # fmt: skip
 
 
@@ -394,7 +418,9 @@ def test_it_learns(name: str) -> None:
 
 
 @pytest.mark.parametrize("amp", [False, True])
-@pytest.mark.parametrize("name", [n for n in NAMES if "accelerate" in options_of(n)])
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if "accelerate" in options_of(n) and n not in PLAIN]
+)
 def test_an_accelerator_computes_what_the_specification_says(name: str, amp: bool) -> None:
     """The losses of the first iteration that learns, and where its parameters then are."""
     losses, parameters = [], []

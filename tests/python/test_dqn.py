@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium
@@ -18,14 +19,16 @@ pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])
-@pytest.mark.parametrize(("double", "tau", "every"), [(True, 0.1, 1), (False, 1.0, 4)])
+@pytest.mark.parametrize(
+    ("double", "tau", "every", "delta"),
+    [(True, 0.1, 1, 1.0), (False, 1.0, 4, math.inf), (False, 0.1, 1, 0.5)],
+)
 def test_gradient_steps_are_those_of_plain_torch(
-    double: bool, tau: float, every: int, accelerate: str
+    double: bool, tau: float, every: int, delta: float, accelerate: str
 ) -> None:
-    options = {"double": double, "tau": tau, "target_every": every, "learning_rate": 1e-2}
-    algorithm = make(
-        small("dqn", env_id="Acrobot-v1", num_seeds=2, accelerate=accelerate, **options)
-    )
+    options = {"double": double, "tau": tau, "target_every": every, "huber_delta": delta}
+    own = {"learning_rate": 1e-2, "num_seeds": 2, "accelerate": accelerate}
+    algorithm = make(small("dqn", env_id="Acrobot-v1", **own, **options))
     learner, layout, n = algorithm.learner, algorithm.layout, 16
     assert (learner.choice.accelerator is None) == (accelerate == "none")
     networks = [as_sequential(learner.actor, k) for k in range(2)]
@@ -44,7 +47,11 @@ def test_gradient_steps_are_those_of_plain_torch(
                 best = (network(next_obs[k].double()) if double else after).argmax(1)
                 future = torch.where(terminated[k], 0.0, 0.99 * after[torch.arange(n), best])
             values = network(obs[k].double())[torch.arange(n), actions[k, :, 0]]
-            loss = nn.functional.smooth_l1_loss(values, rewards[k].double() + future)
+            goals = rewards[k].double() + future
+            if math.isinf(delta):
+                loss = 0.5 * nn.functional.mse_loss(values, goals)
+            else:
+                loss = nn.functional.huber_loss(values, goals, delta=delta)
             adam.zero_grad()
             loss.backward()
             adam.step()

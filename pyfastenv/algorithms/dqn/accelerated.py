@@ -55,8 +55,9 @@ class WrittenOut(Accelerator):
         discounts = self._learner.discount * layout.continues(rows)
         for i in range(len(rows)):
             errors = self._update(rows[i], taken[i], discounts[i])
-        sizes = errors.abs()
-        losses = torch.where(sizes < 1.0, 0.5 * errors.square(), sizes - 0.5)
+        delta, sizes = self._learner.options.huber_delta, errors.abs()
+        linear = delta * (sizes - 0.5 * delta)
+        losses = torch.where(sizes < delta, 0.5 * errors.square(), linear)
         metrics.copy_(losses.mean(1)[None])
 
     def _update(self, rows: Tensor, taken: Tensor, discounts: Tensor) -> Tensor:
@@ -71,8 +72,10 @@ class WrittenOut(Accelerator):
         values, saved = online.evaluate(layout.obs(rows))
         errors = values.gather(-1, taken)[..., 0] - goals
         # the slope of value_loss
-        slopes = (errors.clamp(-1.0, 1.0) / errors.shape[1])[..., None]
-        online.write_gradients(saved, torch.zeros_like(values).scatter_(-1, taken, slopes))
+        slopes = errors.clamp(-options.huber_delta, options.huber_delta) / errors.shape[1]
+        online.write_gradients(
+            saved, torch.zeros_like(values).scatter_(-1, taken, slopes[..., None])
+        )
         learner.critic_optimizer.step()
         if learner.critic_optimizer.num_steps % options.target_every == 0:
             learner.flat_target.parameter.lerp_(learner.flat_policy.parameter, options.tau)

@@ -23,7 +23,7 @@ from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs.options import FRACTION, POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.options import FRACTION, POSITIVE, POSITIVE_OR_INFINITE, WIDTHS, at_least
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionNumbers, discrete_actions
@@ -46,6 +46,7 @@ class DQNOptions(ActorCriticOptions):
 
     double: bool = True
     target_every: int = 1
+    huber_delta: float = 1.0
 
 
 @dataclass(kw_only=True)
@@ -76,6 +77,9 @@ class Config(NormalizingConfig):
     """Gradient steps for each time that the target network follows."""
     double: bool = True
     """The target network values the action that the learning one would take, not its own best."""
+    huber_delta: float = field(default=1.0, metadata=POSITIVE_OR_INFINITE)
+    """Errors beyond it count linearly; inf: squared errors. Where values are much greater, linear
+    ones make them medians, which rare ends of episodes do not move."""
     epsilon: float = field(default=1.0, metadata=FRACTION)
     """Probability of a uniformly random action in place of the best, at first …"""
     final_epsilon: float = field(default=0.05, metadata=FRACTION)
@@ -128,7 +132,7 @@ def targets(networks: Networks, batch: Batch, gamma: float | Tensor) -> Tensor:
 
 
 def value_loss(networks: Networks, batch: Batch, gamma: float | Tensor) -> Tensor:
-    """Huber loss (errors beyond 1 count linearly) of the taken actions' values, ``(K,)``.
+    """Huber loss (errors beyond huber_delta count linearly) of the taken actions' values, ``(K,)``.
 
     Args:
         networks: Of the K seeds.
@@ -137,7 +141,8 @@ def value_loss(networks: Networks, batch: Batch, gamma: float | Tensor) -> Tenso
     """
     values = value_of(networks.online(batch.obs), batch.actions[..., 0].long())
     goals = targets(networks, batch, gamma)
-    return nn.functional.huber_loss(values, goals, reduction="none").mean(1)
+    delta = networks.options.huber_delta
+    return nn.functional.huber_loss(values, goals, reduction="none", delta=delta).mean(1)
 
 
 class Functions(NamedTuple):

@@ -18,7 +18,7 @@ from pyfastenv.sampling.obs_groups import Seen
 from pyfastenv.training.accelerators import Accelerator, Kind
 from pyfastenv.vector.cpus import available_cpus
 
-_METHODS = ("epochs", "epoch", "backward")
+_METHODS = ("epochs", "epoch", "backward", "_evaluate")
 
 
 class Learner(Protocol):

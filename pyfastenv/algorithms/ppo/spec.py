@@ -10,7 +10,7 @@ fast computes the same steps in another way and is tested against this file (``-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -252,9 +252,8 @@ class PPO(ActorValue[Config]):
         with span("forward"):
             parts = (samples.obs, samples.last_obs, samples.final_obs)
             obs = self.normalizer(torch.cat(parts))
-            sizes = [len(part) for part in parts]
-            values, last_values, final_values = self.values(obs).split(sizes)
-            obs = obs[: sizes[0]]
+            values, last_values, final_values = self._values(obs, samples)
+            obs = obs[: len(samples.obs)]
             values = values.view_as(samples.rewards)
             next_values = torch.cat((values[1:], last_values[None]))
             # what a truncated episode would still have given; nothing where it was terminated
@@ -272,6 +271,12 @@ class PPO(ActorValue[Config]):
         actions = samples.actions[:, None].float() if self.discrete else samples.actions
         rest = (samples.log_probs, advantages, advantages + values, values)
         return torch.cat((obs, actions, torch.stack([x.flatten() for x in rest], 1)), 1)
+
+    def _values(self, obs: Tensor, samples: Samples) -> Sequence[Tensor]:
+        """Values of the normalised ``obs``, ``last_obs`` and ``final_obs`` of samples."""
+        sizes = [len(samples.obs), len(samples.last_obs), len(samples.final_obs)]
+        values: Sequence[Tensor] = self.values(obs).split(sizes)
+        return values
 
     def values(self, obs: Tensor) -> Tensor:
         """The value network's outputs ``(n,)`` for normalised observations ``(n, obs_size)``."""
@@ -313,17 +318,19 @@ class PPO(ActorValue[Config]):
         """A pass over the batch, a gradient step per minibatch.
 
         Args:
-            packed: ``(n, obs_size + A + 4)`` from the collected steps.
+            packed: ``(n, …, obs_size + A + 4)`` from the collected steps, which are shuffled along
+                the first axis.
             order: ``(n,)`` int64: of the rows; an incomplete last minibatch is left out.
             backward: What puts a minibatch's gradients in place and returns PPO_METRICS; None:
                 :meth:`backward`.
         """
         backward = backward or self.backward
-        size = self.config.minibatch_size // self.world_size
+        steps_per_row = packed[0, ..., 0].numel()
+        size = self.config.minibatch_size // (self.world_size * steps_per_row)
         shuffled = packed[order.to(self.device)]
         for rows in shuffled.split(size)[: len(packed) // size]:
             if self.config.normalize_advantages:
-                rows[:, -3] = distributed.standardized(rows[:, -3])
+                rows[..., -3] = distributed.standardized(rows[..., -3])
             metrics = backward(rows)
             with span("optimiser"):
                 distributed.average_gradients([self.flat.parameter])
@@ -336,12 +343,8 @@ class PPO(ActorValue[Config]):
 
     def backward(self, rows: Tensor, loss: Callable[..., PPOLoss] | None = None) -> Tensor:
         """Puts the loss's gradients where the optimiser finds them; returns PPO_METRICS."""
-        config, columns = self.config, self._columns(rows)
-        own = self.own_networks and config.amp  # what MLP.compute_in does for ours
-        precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
-        with span("forward"), learning(self.policy, self.value), precision:
-            outputs = self.policy(columns.policy_obs[None])[0].float()
-            values = self.value(columns.critic_obs[None]).flatten().float()
+        config = self.config
+        columns, outputs, values = self._evaluate(rows)
         result = (loss or self.functions.ppo_loss)(
             outputs,
             None if self.discrete else self.log_std,
@@ -355,14 +358,24 @@ class PPO(ActorValue[Config]):
         self.flat.backward(result.loss)
         return result.metrics
 
+    def _evaluate(self, rows: Tensor) -> tuple[Columns, Tensor, Tensor]:
+        """A minibatch's columns, the policy's outputs ``(B, outputs)`` and values ``(B,)``."""
+        columns = self._columns(rows)
+        own = self.own_networks and self.config.amp  # what MLP.compute_in does for ours
+        precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
+        with span("forward"), learning(self.policy, self.value), precision:
+            outputs = self.policy(columns.policy_obs[None])[0].float()
+            values = self.value(columns.critic_obs[None]).flatten().float()
+        return columns, outputs, values
+
     def _columns(self, rows: Tensor) -> Columns:
         """The columns of rows of :meth:`_pack`."""
-        actions = rows[:, self.obs_size : -4]
-        log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
+        actions = rows[..., self.obs_size : -4]
+        log_probs, advantages, returns, old_values = rows[..., -4:].unbind(-1)
         return Columns(
-            rows[:, self.seen.policy],
-            rows[:, self.seen.critic],
-            actions[:, 0].long() if self.discrete else actions,
+            rows[..., self.seen.policy],
+            rows[..., self.seen.critic],
+            actions[..., 0].long() if self.discrete else actions,
             log_probs,
             advantages,
             returns,

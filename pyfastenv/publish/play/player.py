@@ -59,6 +59,7 @@ class Player:
         envs: Autoreset mode SameStep; they are reset, and stay the caller's to close.
         act: Gives actions ``(num_envs, …)`` for observations, both as the environments have them.
         seed: As of an evaluation: environment 0 begins with its first episode.
+        reset: Hears in which environments episodes begin anew.
 
     Attributes:
         shown: Which environment.
@@ -68,12 +69,19 @@ class Player:
         mirror: MuJoCo's data of what is shown (:meth:`reflect`); None of classic control.
     """
 
-    def __init__(self, envs: FastVectorEnv, act: Callable[[Any], NDArray[Any]], seed: int = 0):
+    def __init__(
+        self,
+        envs: FastVectorEnv,
+        act: Callable[[Any], NDArray[Any]],
+        seed: int = 0,
+        reset: Callable[[ArrayLike], None] | None = None,
+    ):
         if envs.autoreset_mode != AutoresetMode.SAME_STEP:
             raise ValueError(
                 f"envs: expected autoreset_mode SameStep, got {envs.autoreset_mode.value}"
             )
         self.envs, self._act = envs, act
+        self._began = reset or (lambda env_ids: None)
         self._own = cast("TaskVectorEnv", envs)  # where there are commands
         self.shown, self.paused, self.steps = 0, False, 0
         self.pace = Pace(1.0 / envs._core.render_fps)
@@ -102,7 +110,9 @@ class Player:
         self.steps += 1
         self._returns += self._rewards
         self._lengths += 1
-        for i in np.flatnonzero(terminations | truncations).tolist():
+        ended = np.flatnonzero(terminations | truncations)
+        self._began(ended)
+        for i in ended.tolist():
             why = _why(infos, i) if terminations[i] else "time is up"
             self._ended[i] = Ended(float(self._returns[i]), int(self._lengths[i]), why)
             self._returns[i], self._lengths[i] = 0.0, 0
@@ -128,6 +138,7 @@ class Player:
         """Begins a new episode of the one that is shown."""
         mask = np.arange(self.envs.num_envs) == self.shown
         self._obs, self._infos = self.envs.reset(options={"reset_mask": mask})
+        self._began([self.shown])
         self._returns[mask], self._rewards[mask], self._lengths[mask] = 0.0, 0.0, 0
 
     def push(self, velocity: ArrayLike) -> None:

@@ -63,7 +63,7 @@ def play(
         what, num_envs=num_envs, seed=seed, best=best, policy_id=policy_id, actions=actions
     )
     with closing(source.envs), serving(host, port) as server:
-        player = Player(source.envs, source.act, seed)
+        player = Player(source.envs, source.act, seed, source.reset)
         page, requests = make_page(server, player, source.title)
         url = f"http://{host}:{server.get_port()}"
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.tasks.language.find import find_task
@@ -26,6 +26,7 @@ class Source(NamedTuple):
     envs: FastVectorEnv
     act: Callable[[Any], NDArray[Any]]
     title: str
+    reset: Callable[[ArrayLike], None] | None = None  # of what remembers, in some environments
 
 
 def open_source(
@@ -63,7 +64,12 @@ def open_source(
     saved.as_torch(policy_id)  # a wrong number is said here
     title = f"{saved.config.algorithm} on {saved.config.env_id}, {saved.step:,} steps"
     envs = saved.make_envs(num_envs, _PICTURES)
-    return Source(envs, lambda obs: saved.act(obs, policy_id=policy_id), title)
+    return Source(
+        envs,
+        lambda obs: saved.act(obs, policy_id=policy_id),
+        title,
+        lambda env_ids: saved.reset(env_ids, policy_id=policy_id),
+    )
 
 
 def _make(env: str, num_envs: int) -> FastVectorEnv:
