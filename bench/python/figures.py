@@ -189,7 +189,8 @@ def physics(robot: str, rollouts: int) -> str:
 
 
 def lanes(robot: str) -> str:
-    mine = bench.lanes.robots[robot]
+    """A robot of gymnasium's, or one of other people's."""
+    mine = {**bench.lanes.robots, **bench.lane_robots.robots}[robot]
     times = (mine[name].times_mj_step for name in ("8 lanes", "4 lanes", "2 lanes", "1 lane"))
     before = f"{mine.mean_rows:.1f} | {mine.mj_step.ns_per_substep:,.0f}"
     return " | ".join([before, *(f"{each:.1f} ×" for each in times)])

@@ -242,6 +242,8 @@ struct Sized {
 
 }  // namespace
 
+bool UpdatesInHalves(int n) { return kHasHalves && n > kMaxUnrolled; }
+
 const Cholesky& CholeskyOfSize(int n) { return FunctionsOfSize<Sized>(n); }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -5,6 +5,10 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
+/// Whether a matrix of n rows is updated in half of the lanes where the others have no more
+/// updates.
+bool UpdatesInHalves(int n);
+
 /// A number of each half of the lanes.
 struct HalfCounts {
   int first, second;

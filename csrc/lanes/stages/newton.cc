@@ -191,26 +191,42 @@ class Newton {
   }
 
   void UpdateDirection() {
-    cholesky_.solve(w_.Mgrad + first_, FactorWithCones(), w_.gradient + first_, n_);
+    int count[kWidth] = {};  // of updates for cones that slide
+    unsigned some = 0;
+    for (int k = 0; k < rows_.cones.count; ++k) {
+      some |= w_.sliding[k] & ~done_;
+      for (unsigned lanes = w_.sliding[k] & ~done_; lanes != 0; lanes &= lanes - 1) {
+        count[__builtin_ctz(lanes)] += rows_.cones.num_rows[k];
+      }
+    }
+    Lane *const direction = w_.Mgrad + first_, *const gradient = w_.gradient + first_;
+    if (some == 0) return cholesky_.solve(direction, w_.hessian, gradient, n_);
+    const LaneOrder order(count, n_);
+    MakeConeHessian(order);
+    for (int i = 0; i < n_; ++i) w_.update[i] = order.Ordered(gradient[i]);
+    cholesky_.solve(direction, w_.cone_hessian, w_.update, n_);
+    for (int i = 0; i < n_; ++i) direction[i] = order.Restored(direction[i]);
   }
 
-  // The Hessian's factor, with that of the cones that slide.
-  const Lane* FactorWithCones() {
-    unsigned lanes = 0;
-    for (int k = 0; k < rows_.cones.count; ++k) lanes |= w_.sliding[k] & ~done_;
-    if (lanes == 0) return w_.hessian;
+  // The Hessian's factor, with that of the cones that slide, its lanes in this order.
+  void MakeConeHessian(const LaneOrder& order) {
     for (int i = 0; i < n_; ++i) {  // the lower triangle: nobody reads more
-      for (int k = 0; k <= i; ++k) w_.cone_hessian[i * n_ + k] = w_.hessian[i * n_ + k];
+      for (int k = 0; k <= i; ++k) {
+        w_.cone_hessian[i * n_ + k] = order.Ordered(w_.hessian[i * n_ + k]);
+      }
     }
     Updates updates = UpdatesOf(w_.cone_hessian);
     for (int k = 0; k < rows_.cones.count; ++k) {
       const unsigned sliding = w_.sliding[k] & ~done_;
       if (sliding == 0) continue;
       ConeUpdate(rows_, k, w_.residual, SolverJacobian(), w_.cone_update);
-      updates.Add(w_.cone_update, rows_.cones.num_rows[k], Splat(1), sliding);
+      const int num_rows = rows_.cones.num_rows[k];
+      for (int i = 0; order.moves() && i < num_rows * n_; ++i) {
+        w_.cone_update[i] = order.Ordered(w_.cone_update[i]);
+      }
+      updates.Add(w_.cone_update, num_rows, Splat(1), order.Ordered(sliding));
     }
     updates.Finish();  // sums of squares: no rank is lost
-    return w_.cone_hessian;
   }
 
   // Of lanes that are done the factor may have been of a matrix that loses rank: they search along

@@ -2,6 +2,30 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
+LaneOrder::LaneOrder(const int* count, int n) {
+  int most[2] = {0, 0};  // of the halves as they are
+  for (int l = 0; l < kWidth; ++l) {
+    int& of_half = most[2 * l < kWidth ? 0 : 1];
+    if (count[l] > of_half) of_half = count[l];
+    int place = l;
+    for (; place > 0 && count[from_[place - 1]] < count[l]; --place)
+      from_[place] = from_[place - 1];
+    from_[place] = l;
+  }
+  const int less = most[0] < most[1] ? most[0] : most[1];
+  moves_ = UpdatesInHalves(n) && count[from_[kWidth / 2]] < less;
+  for (int place = 0; place < kWidth; ++place) {
+    if (!moves_) from_[place] = place;
+    to_[from_[place]] = place;
+  }
+}
+
+unsigned LaneOrder::Ordered(unsigned lanes) const {
+  unsigned ordered = 0;
+  for (; lanes != 0; lanes &= lanes - 1) ordered |= 1u << to_[__builtin_ctz(lanes)];
+  return ordered;
+}
+
 void Updates::Add(const Lane* x, int count, Lane sign, unsigned lanes) {
   for (unsigned some = lanes; some != 0; some &= some - 1) {
     if (count_[__builtin_ctz(some)] + count <= SolverScratch::kMaxUpdates) continue;

@@ -6,6 +6,31 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
+/// An order of lanes in which the four with most updates are one half of eight, so that the other
+/// half is done early (Cholesky::update); lanes stay where they are if that makes no difference.
+class LaneOrder {
+ public:
+  /// Of matrices of n rows; `count` (kWidth): each lane's updates.
+  LaneOrder(const int* count, int n);
+
+  bool moves() const { return moves_; }
+  Lane Ordered(Lane a) const { return Moved(a, from_); }
+  unsigned Ordered(unsigned lanes) const;
+  Lane Restored(Lane a) const { return Moved(a, to_); }
+
+ private:
+  static Lane Moved(Lane a, const int64_t* lanes) {
+#if PYFASTENV_LANES == 8 && defined(__AVX512F__)
+    return (Lane)_mm512_maskz_permutexvar_pd(0xff, _mm512_load_si512(lanes), (__m512d)a);
+#else
+    return a;
+#endif
+  }
+
+  alignas(64) int64_t from_[kWidth], to_[kWidth];  // each place's lane, each lane's place
+  bool moves_;
+};
+
 /// Each lane's updates in its own order, and the k-th of every lane at once, though they are of
 /// different rows: the factor is updated as often as the busiest lane asks for.
 class Updates {
