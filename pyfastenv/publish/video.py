@@ -121,8 +121,8 @@ def record(
             return write_film(_shown(frames, progress, every), output, fps=fps / every)
 
 
-def record_apart(run: Path, *, quiet: bool) -> Path:
-    """Films the first 20 seconds of a trained policy, in a process of its own.
+def record_apart(run: Path, *, quiet: bool, seconds: float = _SECONDS) -> Path:
+    """Films the first seconds of a trained policy, in a process of its own.
 
     Its priority is the training's: the user waits for it, and on a machine that others keep busy
     five seconds of work at low priority took a minute and more.
@@ -130,7 +130,8 @@ def record_apart(run: Path, *, quiet: bool) -> Path:
     Raises:
         VideoError: What that process says.
     """
-    command = [sys.executable, "-P", "-m", __name__, str(run), *(["--quiet"] if quiet else [])]
+    command = [sys.executable, "-P", "-m", __name__, str(run), str(seconds)]
+    command += ["--quiet"] if quiet else []
     path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
     with subprocess.Popen(
         command,
@@ -146,14 +147,14 @@ def record_apart(run: Path, *, quiet: bool) -> Path:
     return next(path for path in (run / VIDEO, (run / VIDEO).with_suffix(".gif")) if path.is_file())
 
 
-def main(run: Path, *, quiet: bool) -> None:
+def main(run: Path, seconds: float, *, quiet: bool) -> None:
     """Films a run; the file takes its place when it is whole. Ends with standard input."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
     try:
         with tempfile.TemporaryDirectory(prefix=".film-", dir=run) as folder:
-            whole = record(run, Path(folder) / VIDEO, seconds=_SECONDS, quiet=quiet)
+            whole = record(run, Path(folder) / VIDEO, seconds=seconds, quiet=quiet)
             whole.replace(run / whole.name)
     except VideoError as error:
         sys.exit(str(error))
@@ -293,4 +294,4 @@ def _write_gif(frames: Iterator[Frame], output: Path, fps: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), quiet="--quiet" in sys.argv[2:])
+    main(Path(sys.argv[1]), float(sys.argv[2]), quiet="--quiet" in sys.argv[3:])

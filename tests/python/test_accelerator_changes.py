@@ -93,7 +93,7 @@ METHODS = {
     "td3": ("update", "as_networks", "learning", "mixed_precision"),
     "flashsac": ("update", "_improve_policy", "learning", "mixed_precision"),
     "ensemble": ("_train_step",),
-    "ppo": ("epochs", "epoch", "backward", "_columns", "refresh"),
+    "ppo": ("epochs", "epoch", "backward", "_evaluate", "_columns", "refresh"),
 }
 PLACES = ("subclass", "instance", "class")
 

@@ -295,7 +295,7 @@ def film(run: Path) -> None:
     from pyfastenv.publish import video
 
     os.setsid()
-    video.record_apart(run, quiet=True)
+    video.record_apart(run, quiet=True, seconds=10_000)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

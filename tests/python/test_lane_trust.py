@@ -25,7 +25,7 @@ SENTENCE = (
     r"\d lanes, pyfastenv {}, MuJoCo {}\); please report it"
 )
 
-_names = itertools.count()
+_numbers = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +45,12 @@ def wrong_lanes() -> Iterator[None]:
 
 @pytest.fixture
 def robot(tmp_path: Path) -> Path:
-    """A model that is no other test's: trust in a model is the process's."""
+    """A model that is no other test's, nor is its mass: trust in a model is the process's."""
     source = Path(pyfastenv.vector.specs.assets_dir()) / "half_cheetah.xml"
     file = tmp_path / "robot.xml"
-    name = f"robot{next(_names)}"
-    file.write_text(source.read_text().replace('model="cheetah"', f'model="{name}"'))
+    number = next(_numbers)
+    text = source.read_text().replace('model="cheetah"', f'model="robot{number}"')
+    file.write_text(text.replace('settotalmass="14"', f'settotalmass="14.{number:03}1"'))
     return file
 
 
