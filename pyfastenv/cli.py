@@ -620,12 +620,16 @@ def experiment(name: str, /) -> None:
 
 
 def envs() -> None:
-    """List the environments, and what runs their physics here."""
+    """List the environments: what runs their physics here, or where an own task stands."""
+    from pyfastenv.tasks.language.find import registered_tasks
+
     for env_id in pyfastenv.env_ids():
         with closing(pyfastenv.make_vec(env_id)) as made:
             stats = made.stats()
         reason = f": {stats['engine_reason']}" if stats["engine_reason"] else ""
         print(f"{env_id:{_ID_WIDTH}} {stats['engine']}{reason}")
+    for env_id, task in registered_tasks().items():
+        print(f"{env_id:{_ID_WIDTH}} own task, {task}")
 
 
 def runs(folder: Path = Path("runs"), /) -> None:

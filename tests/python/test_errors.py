@@ -532,6 +532,8 @@ def test_close_with_work_under_way_and_twice(num_threads: int) -> None:
         ("humanoid-v5", "Humanoid-v5"),
         ("pyfastenv/Hoper-v5", "Hopper-v5"),
         ("Walker", "Walker2d-v5"),
+        ("metaworld/reech-v3", "metaworld/reach-v3"),
+        ("CheetahRunn-v1", "CheetahRun-v1"),
         ("", "`pyfastenv envs` lists all"),
         ("Foo-v9", "`pyfastenv envs` lists all"),
     ],

@@ -726,8 +726,10 @@ def test_two_processes(tmp_path: Path) -> None:
 def test_environments_are_listed_with_their_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["envs"]) == 0
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
-    assert [env_id for env_id, _ in lines] == pyfastenv.env_ids()
+    built_in = pyfastenv.env_ids()
+    assert [env_id for env_id, _ in lines[: len(built_in)]] == built_in
     engines = dict(lines)
+    assert engines["metaworld/reach-v3"].startswith("own task, pyfastenv.suites.metaworld.reach:")
     assert engines["CartPole-v1"] == "native"
     assert engines["Pusher-v5"] == "lanes"
 

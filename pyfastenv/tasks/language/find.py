@@ -3,6 +3,7 @@ gymnasium's registry knows."""
 
 from __future__ import annotations
 
+import difflib
 import sys
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from gymnasium.envs.registration import EnvSpec
 from pyfastenv.tasks.language.importing import import_file, import_place
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.vector.arguments import plain_id
+from pyfastenv.vector.specs import env_ids
 
 
 def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
@@ -20,6 +22,7 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
 
     Raises:
         FileNotFoundError, ImportError, TypeError: As :func:`load_task`.
+        ValueError: No environment has this id, and that of a registered task is the nearest one.
     """
     if isinstance(env, type) and issubclass(env, Task):
         return env, None
@@ -37,7 +40,17 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
         return load_task(env), None
     if env.endswith(".py"):
         raise ImportError(f"{env}: which task? {_tasks_of(import_file(env, env), env)}")
+    tasks, name = registered_tasks(), plain_id(env)
+    near = difflib.get_close_matches(name, [*env_ids(), *tasks], cutoff=0.8)
+    if near and name not in near and near[0] in tasks:
+        raise ValueError(f"unknown environment id {name!r}; the nearest ones: {', '.join(near)}")
     return None
+
+
+def registered_tasks() -> dict[str, str | type[Task]]:
+    """The ids of own tasks in gymnasium's registry, and where each task stands."""
+    specs = gymnasium.registry.items()
+    return {plain_id(key): spec.kwargs["task"] for key, spec in specs if "task" in spec.kwargs}
 
 
 def load_task(where: str | type[Task]) -> type[Task]:
