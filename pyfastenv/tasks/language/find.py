@@ -40,10 +40,13 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
         return load_task(env), None
     if env.endswith(".py"):
         raise ImportError(f"{env}: which task? {_tasks_of(import_file(env, env), env)}")
-    tasks, name = registered_tasks(), plain_id(env)
-    near = difflib.get_close_matches(name, [*env_ids(), *tasks], cutoff=0.8)
-    if near and name not in near and near[0] in tasks:
-        raise ValueError(f"unknown environment id {name!r}; the nearest ones: {', '.join(near)}")
+    name, built_in = plain_id(env), env_ids()
+    if name not in built_in:
+        tasks = registered_tasks()
+        near = difflib.get_close_matches(name, [*built_in, *tasks], cutoff=0.8)
+        if near and near[0] in tasks:
+            nearest = ", ".join(near)
+            raise ValueError(f"unknown environment id {name!r}; the nearest ones: {nearest}")
     return None
 
 
