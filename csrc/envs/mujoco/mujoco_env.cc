@@ -228,10 +228,13 @@ void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
 
 void MujocoEnv::Ask(const Action& action, const Situation& from, const Controlled& to) {
   Control(action, from, asked_.data());
-  const mjtNum* next = asked_.data();
-  std::copy_n(next, model().nu, to.ctrl);
-  std::copy_n(next += model().nu, 3 * num_mocap_, to.mocap_pos);
-  std::copy_n(next += 3 * num_mocap_, 4 * num_mocap_, to.mocap_quat);
+  Put(asked_.data(), to);
+}
+
+void MujocoEnv::Put(const mjtNum* control, const Controlled& to) const {
+  std::copy_n(control, model().nu, to.ctrl);
+  std::copy_n(control += model().nu, 3 * num_mocap_, to.mocap_pos);
+  std::copy_n(control += 3 * num_mocap_, 4 * num_mocap_, to.mocap_quat);
 }
 
 // `controlled`: a state, which gets the control.
@@ -353,12 +356,7 @@ void MujocoEnv::LoadWholeState(bool control_is_set) {
     kept.insert(kept.end(), set.mocap_pos, set.mocap_pos + 3 * num_mocap_);
     kept.insert(kept.end(), set.mocap_quat, set.mocap_quat + 4 * num_mocap_);
     workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
-    if (control_is_set) {
-      const double* next = kept.data();
-      std::copy_n(next, model().nu, set.ctrl);
-      std::copy_n(next += model().nu, 3 * num_mocap_, set.mocap_pos);
-      std::copy_n(next += 3 * num_mocap_, 4 * num_mocap_, set.mocap_quat);
-    }
+    if (control_is_set) Put(kept.data(), set);
   }
   ahead_ = nullptr;
 }

@@ -167,6 +167,8 @@ class MujocoEnv : public Environment {
   };
   Controlled InData() { return {data().ctrl, data().mocap_pos, data().mocap_quat}; }
   void Ask(const Action& action, const Situation& from, const Controlled& to);
+  // a control as Control writes it
+  void Put(const mjtNum* control, const Controlled& to) const;
   void ControlLoaded(const Action& action);
   void ControlAhead(const ComingStep& step, const double* state, double* controlled) noexcept;
   bool IsPrepared(const Action* action);
