@@ -136,6 +136,11 @@ class Sawyer(Task):
         data.qvel[9:15] = 0.0
         mujoco.mj_forward(self.model, data)
 
+    def put_down(self, data, numbers, height):
+        """Puts the thing where an episode's first two numbers say, and remembers that."""
+        self.thing_start[:2], self.thing_start[2] = numbers[:2], height
+        self.put(data, self.thing_start)
+
     # ---- a step ----------------------------------------------------------------------------------
 
     def led(self, action, i):

@@ -28,8 +28,7 @@ class BinPicking(Sawyer):
     first_left = memory()
 
     def start(self, data, numbers):
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], data.body("obj").xpos[2]
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, data.body("obj").xpos[2])
         self.goal[:] = data.body("bin_goal").xpos
 
     def see_things(self, data):
@@ -110,9 +109,8 @@ class ShelfPlace(Sawyer):
         self.model.body("shelf").pos[:] = numbers[3:] - np.array((0.0, 0.0, 0.3))
 
     def start(self, data, numbers):
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], data.body("obj").xpos[2]
         self.goal[:] = self.model.site("goal").pos + self.model.body("shelf").pos
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, data.body("obj").xpos[2])
 
     def see_things(self, data):
         see(self.now, 0, data.body("obj").xpos, orientation(data.geom("objGeom").xmat))
@@ -155,8 +153,7 @@ class Basketball(Sawyer):
         self.model.body("basket_goal").pos[:] = numbers[3:]
 
     def start(self, data, numbers):
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], self.height
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, self.height)
         self.goal[:] = data.site("goal").xpos
 
     def see_things(self, data):

@@ -16,9 +16,8 @@ class Push(Reach):
 
     def start(self, data, numbers):
         height = data.geom("objGeom").xpos[2]
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], height
         self.goal[:2], self.goal[2] = numbers[3:5], height
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, height)
 
     def judge(self, data, action):
         puck = self.seen[4:7]
@@ -143,9 +142,8 @@ class HandInsert(Push):
     hand_low = (-0.5, 0.4, -0.15)
 
     def start(self, data, numbers):
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], 0.05
         self.goal[:] = numbers[3:]
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, 0.05)
 
     def see_things(self, data):
         block = data.body("obj")

@@ -34,8 +34,7 @@ class Sweep(Sawyer):
     def start(self, data, numbers):
         self.goal[:] = _EDGE
         self.goal[1] = numbers[1]
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], 0.02
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, 0.02)
 
     def see_things(self, data):
         block = data.body("obj")
@@ -70,8 +69,7 @@ class SweepInto(Sweep):
 
     def start(self, data, numbers):
         self.goal[:] = _HOLE
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], data.body("obj").xpos[2]
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, data.body("obj").xpos[2])
 
     def see_things(self, data):
         see(self.now, 0, data.body("obj").xpos, orientation(data.geom("objGeom").xmat))
@@ -94,8 +92,7 @@ class Soccer(Sawyer):
 
     def start(self, data, numbers):
         self.goal[:] = numbers[3:]
-        self.thing_start[:2], self.thing_start[2] = numbers[:2], 0.03
-        self.put(data, self.thing_start)
+        self.put_down(data, numbers, 0.03)
 
     def see_things(self, data):
         ball = data.body("soccer_ball")
