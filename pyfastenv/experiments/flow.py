@@ -142,6 +142,9 @@ def plan(config: Config) -> list[Measurement]:
         steps = config.slow_steps if name == SLOWEST else config.steps
         run = partial(_whole, name, steps, config)
         made.append(Measurement("whole", {"program": name}, run, steps * ms / 1e3))
+    if config.whole:
+        seconds = config.steps * WHOLE_MS[SLOWEST] / 1e3
+        made.append(Measurement("long", {}, partial(_long, config), seconds, apart=True))
     seeds = config.seeds if config.learning else ()
     for seed, length in itertools.product(seeds, config.rollout_lengths):
         for dynamics in ("ensemble", "flow") if length == 1 else ("ensemble",):
@@ -287,6 +290,23 @@ def _whole(name: str, steps: int, config: Config) -> Row:
             slow.run(steps, UPDATES)
         epochs = slow.epochs
     return clock.row() | {"steps": steps, "epochs": epochs}
+
+
+def _long(config: Config) -> Row:
+    """A whole run in the document's style on one thread: processor time of each part of
+    ``slow_steps`` [s]."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    seconds = []
+    try:
+        with _slow(Habits(), config) as slow:
+            for _ in range(config.steps // config.slow_steps):
+                began = time.process_time()
+                slow.run(config.slow_steps, UPDATES)
+                seconds.append(time.process_time() - began)
+    finally:
+        torch.set_num_threads(threads)
+    return {"processor_s": seconds, "epochs": slow.epochs}
 
 
 def _profiled(anomaly: bool, config: Config) -> Row:
