@@ -52,6 +52,7 @@ def report(study: Study) -> Report:
     longest = ("ensemble", max(config.rollout_lengths))
     values = {
         "whole": _whole(study) if "whole" in study.parts else None,
+        "long": _long(study) if "long" in study.parts else None,
         "ms": {name: median(each) for name, each in ms.items()},
         "factors": {name: faster(name, before) for before, name in order},
         # pairs share a seed: without the flow over with it, long rollouts over single steps
@@ -96,6 +97,12 @@ def _whole(study: Study) -> dict[str, Any]:
         "first_share": median([each[0] / sum(each) for each in frame.epochs]),
         "later": median([n for each in frame.epochs for n in each[1:] or each]),
     }
+
+
+def _long(study: Study) -> list[float]:
+    """Processor time per step of the document's style, part by part of its longest run [ms]."""
+    (seconds,) = study.part("long").processor_s
+    return [1e3 * each / study.sizes.slow_steps for each in seconds]
 
 
 def _frequencies(medians: Any) -> Any:
