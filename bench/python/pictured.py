@@ -64,6 +64,12 @@ MENAGERIE = {
 _STEPS = 20  # between states
 
 
+def package_folder(package: str) -> Path | None:
+    """Where an installed package is; None where it is missing."""
+    found = importlib.util.find_spec(package)
+    return None if found is None or found.origin is None else Path(found.origin).parent
+
+
 @dataclass
 class Pictured:
     """A robot: its model, states in motion, and the camera, as ``update_scene`` takes it."""
@@ -85,22 +91,19 @@ def gymnasium(names: tuple[str, ...] = tuple(GYMNASIUM), count: int = 4) -> Iter
 
 def dm_control(domains: tuple[str, ...] = (), count: int = 4) -> Iterator[Pictured]:
     """dm_control's suite by its model files; all domains if none is named."""
-    found = importlib.util.find_spec("dm_control")
-    if found is None or found.origin is None:
+    if (folder := package_folder("dm_control")) is None:
         return
-    folder = Path(found.origin).parent / "suite"
     for domain in domains or DM_CONTROL:
-        model = _load(folder / f"{domain}.xml")
+        model = _load(folder / "suite" / f"{domain}.xml")
         yield Pictured("dm_control", domain, model, _states(model, count), 0)
 
 
 def fetch(count: int = 2) -> Iterator[Pictured]:
     """gymnasium-robotics' Fetch."""
-    found = importlib.util.find_spec("gymnasium_robotics")
-    if found is None or found.origin is None:
+    if (package := package_folder("gymnasium_robotics")) is None:
         return
     for name in FETCH:
-        model = _load(Path(found.origin).parent / "envs/assets/fetch" / f"{name}.xml")
+        model = _load(package / "envs/assets/fetch" / f"{name}.xml")
         camera = mujoco.MjvCamera()
         camera.lookat[:], camera.distance = (1.3, 0.75, 0.55), 2.5
         camera.azimuth, camera.elevation = 132.0, -14.0
@@ -110,11 +113,10 @@ def fetch(count: int = 2) -> Iterator[Pictured]:
 def menagerie(names: tuple[str, ...] = tuple(MENAGERIE), count: int = 4) -> Iterator[Pictured]:
     """Robots of many meshes, standing, from near by; those whose packages are installed."""
     for name in names:
-        package, folder, file = MENAGERIE[name]
-        found = importlib.util.find_spec(package)
-        if found is None or found.origin is None:
+        package, *place = MENAGERIE[name]
+        if (folder := package_folder(package)) is None:
             continue
-        model = _load(Path(found.origin).parent / folder / file)
+        model = _load(folder.joinpath(*place))
         camera = mujoco.MjvCamera()
         mujoco.mjv_defaultFreeCamera(model, camera)
         camera.lookat[2] = 0.6 if name == "G1" else 0.3

@@ -1,9 +1,6 @@
 #include "envs/registry.h"
 
-#include <algorithm>
-#include <cctype>
 #include <limits>
-#include <numeric>
 
 #include "core/errors.h"
 #include "envs/mujoco/mujoco_env.h"
@@ -63,22 +60,6 @@ std::unique_ptr<Environment> Of(const Params& params, ModelCache& models) {
   return kMake(params, models, kVersion);
 }
 
-// Levenshtein distance, case ignored
-size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const bool same = std::tolower(a[i]) == std::tolower(b[j]);
-      const size_t substitution = diagonal + (same ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substitution, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 const std::vector<EnvEntry>& Registry() {
@@ -94,24 +75,11 @@ const std::vector<EnvEntry>& Registry() {
 }
 
 const EnvEntry& FindEnv(const std::string& id) {
-  std::vector<const EnvEntry*> entries;
-  for (const auto& entry : Registry()) {
+  for (const EnvEntry& entry : Registry()) {
     if (entry.id == id) return entry;
-    entries.push_back(&entry);
   }
-  constexpr size_t kNearest = 3;
-  std::stable_sort(entries.begin(), entries.end(), [&](const EnvEntry* a, const EnvEntry* b) {
-    return EditDistance(id, a->id) < EditDistance(id, b->id);
-  });
-  std::string message = "unknown environment id '" + id + "'";
-  const std::string nearest = entries[0]->id;
-  if (2 * EditDistance(id, nearest) > std::max(id.size(), nearest.size())) {
-    throw UsageError(UsageError::Code::kValue, message + "; `pyfastenv envs` lists all");
-  }
-  message += "; the nearest ones:";
-  for (size_t i = 0; i < kNearest; ++i)
-    message += (i == 0 ? " " : ", ") + std::string(entries[i]->id);
-  throw UsageError(UsageError::Code::kValue, message);
+  throw UsageError(UsageError::Code::kValue,
+                   "unknown environment id '" + id + "'; `pyfastenv envs` lists all");
 }
 
 }  // namespace pyfastenv

@@ -23,7 +23,7 @@ struct EnvEntry {
 
 const std::vector<EnvEntry>& Registry();
 
-/// Throws UsageError (kValue) that names the nearest ids.
+/// Throws UsageError (kValue) where there is none.
 const EnvEntry& FindEnv(const std::string& id);
 
 }  // namespace pyfastenv

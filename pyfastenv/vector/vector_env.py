@@ -50,7 +50,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
         **kwargs: See :class:`FastVectorEnv`.
 
     Raises:
-        ValueError: Unknown id; the message names the nearest ones.
+        ValueError: Unknown id.
         TypeError: Unknown keyword argument; the message names the known ones.
         FileNotFoundError: ``xml_file`` does not exist.
     """

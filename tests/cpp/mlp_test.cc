@@ -1,4 +1,5 @@
-// Mlp: outputs against a plain float64 evaluation, for odd sizes, every depth and activation.
+// Mlp: activations, scratch, several inputs. Outputs are held against float64, for odd sizes, every
+// depth and several networks, by tests/python/test_rollout.py.
 #include "nn/mlp.h"
 
 #include <gtest/gtest.h>
@@ -35,40 +36,21 @@ double Reference(Activation activation, double x) {
   return x;
 }
 
-/// K networks and the numbers they are made of.
+/// K networks of random numbers.
 struct Networks {
-  Networks(int k, std::vector<int> sizes, Activation activation, uint32_t seed)
-      : activation(activation), sizes(sizes), mlp(k, sizes, activation) {
+  Networks(int k, const std::vector<int>& sizes, Activation activation, uint32_t seed)
+      : mlp(k, sizes, activation) {
     std::mt19937 random(seed);
     for (size_t i = 0; i + 1 < sizes.size(); ++i) {
       const auto in = static_cast<size_t>(sizes[i]);
       const auto out = static_cast<size_t>(sizes[i + 1]);
       std::normal_distribution<float> draw(0.0F, 1.5F / std::sqrt(static_cast<float>(in)));
-      weights.emplace_back(static_cast<size_t>(k) * in * out);
-      biases.emplace_back(static_cast<size_t>(k) * out);
-      for (float& w : weights.back()) w = draw(random);
-      for (float& b : biases.back()) b = draw(random);
-      mlp.SetLayer(static_cast<int>(i), weights.back().data(), biases.back().data());
+      std::vector<float> weights(static_cast<size_t>(k) * in * out);
+      std::vector<float> biases(static_cast<size_t>(k) * out);
+      for (float& w : weights) w = draw(random);
+      for (float& b : biases) b = draw(random);
+      mlp.SetLayer(static_cast<int>(i), weights.data(), biases.data());
     }
-  }
-
-  std::vector<double> Expected(int network, const std::vector<float>& input) const {
-    std::vector<double> x(input.begin(), input.end());
-    for (size_t layer = 0; layer < weights.size(); ++layer) {
-      const size_t in = x.size();
-      const auto out = static_cast<size_t>(sizes[layer + 1]);
-      const float* w = weights[layer].data() + static_cast<size_t>(network) * in * out;
-      const float* b = biases[layer].data() + static_cast<size_t>(network) * out;
-      std::vector<double> y(b, b + out);
-      for (size_t i = 0; i < in; ++i) {
-        for (size_t j = 0; j < out; ++j) y[j] += x[i] * static_cast<double>(w[i * out + j]);
-      }
-      if (layer + 1 < weights.size()) {
-        for (double& value : y) value = Reference(activation, value);
-      }
-      x = std::move(y);
-    }
-    return x;
   }
 
   std::vector<float> Forward(int network, const std::vector<float>& input,
@@ -82,9 +64,6 @@ struct Networks {
     return Forward(network, input, scratch);
   }
 
-  Activation activation;
-  std::vector<int> sizes;
-  std::vector<std::vector<float>> weights, biases;  // per layer: (K, in, out), (K, out)
   Mlp mlp;
 };
 
@@ -98,32 +77,6 @@ std::vector<float> Input(int size, uint32_t seed) {
 
 class MlpOf : public ::testing::TestWithParam<Activation> {};
 INSTANTIATE_TEST_SUITE_P(Activations, MlpOf, ::testing::ValuesIn(kActivations));
-
-// no hidden layer to four, all sizes of {1, 7, 17, 65} in every place
-TEST_P(MlpOf, OutputsAreThoseOfFloat64) {
-  const std::vector<int> values = {1, 7, 17, 65};
-  uint32_t seed = 0;
-  for (size_t depth = 0; depth <= 4; ++depth) {
-    for (size_t first = 0; first < values.size(); ++first) {
-      for (size_t stride = 0; stride < values.size(); ++stride) {
-        std::vector<int> sizes;
-        for (size_t i = 0; i < depth + 2; ++i) sizes.push_back(values[(first + i * stride) % 4]);
-        const Networks networks(3, sizes, GetParam(), ++seed);
-        EXPECT_EQ(networks.mlp.num_layers(), static_cast<int>(depth) + 1);
-        for (int k = 0; k < 3; ++k) {
-          const auto input = Input(sizes[0], seed + 1000);
-          const auto expected = networks.Expected(k, input);
-          const auto outputs = networks.Forward(k, input);
-          ASSERT_EQ(outputs.size(), expected.size());
-          for (size_t j = 0; j < outputs.size(); ++j) {
-            EXPECT_NEAR(outputs[j], expected[j], 1e-5 * std::max(1.0, std::fabs(expected[j])))
-                << "depth " << depth << ", sizes " << sizes.front() << " … " << sizes.back();
-          }
-        }
-      }
-    }
-  }
-}
 
 // one neuron: x -> activation(x)
 float Apply(Activation activation, float x) {
@@ -152,26 +105,6 @@ TEST_P(MlpOf, TheActivationIsGoodToAFewRoundings) {
 TEST_P(MlpOf, NanStaysNan) {
   EXPECT_TRUE(std::isnan(Apply(GetParam(), std::numeric_limits<float>::quiet_NaN())));
   EXPECT_FALSE(std::isnan(Apply(GetParam(), 1e30F)));
-}
-
-TEST_P(MlpOf, NetworksSideBySideAreThoseAlone) {
-  const std::vector<int> sizes = {7, 17, 1, 65};
-  const Networks networks(3, sizes, GetParam(), 5);
-  for (int k = 0; k < 3; ++k) {
-    Mlp alone(1, sizes, GetParam());
-    for (size_t i = 0; i < networks.weights.size(); ++i) {
-      const auto index = static_cast<ptrdiff_t>(k);
-      const auto size = static_cast<ptrdiff_t>(networks.weights[i].size()) / 3;
-      const auto out = static_cast<ptrdiff_t>(networks.biases[i].size()) / 3;
-      alone.SetLayer(static_cast<int>(i), networks.weights[i].data() + index * size,
-                     networks.biases[i].data() + index * out);
-    }
-    const auto input = Input(7, 8);
-    Mlp::Scratch scratch(alone);
-    std::copy(input.begin(), input.end(), scratch.input());
-    const float* y = alone.Forward(0, scratch);
-    EXPECT_EQ(networks.Forward(k, input), std::vector<float>(y, y + 65));
-  }
 }
 
 // nothing of an input, not even NaN, is left for the next

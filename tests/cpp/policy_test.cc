@@ -192,13 +192,5 @@ TEST(NanInTheLogStd, Throws) {
   }
 }
 
-// a density that float32 does not hold
-TEST(Gaussian, AStdOfZeroThrows) {
-  PolicyOptions options = Options(Distribution::kGaussian);
-  options.log_std = {-200.0F, 0.0F};
-  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
-  EXPECT_THROW(policy.Act(0, kObs, random, scratch), std::runtime_error);
-}
-
 }  // namespace
 }  // namespace pyfastenv

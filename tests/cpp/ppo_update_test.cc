@@ -1,5 +1,4 @@
-// Compared with PyTorch in tests/python/test_ppo.py; here: threads, calls of several epochs,
-// learning.
+// Compared with PyTorch in tests/python/test_ppo.py; here: threads.
 #include "learn/ppo_update.h"
 
 #include <gtest/gtest.h>
@@ -41,11 +40,9 @@ struct Training {
     hyper.lr = 3e-3F;
   }
 
-  std::vector<PpoMetrics> Run(int first, int count) {
-    const int64_t minibatches = kSamples / hyper.minibatch_size;
-    return update.RunEpochs(samples.data(), orders.data() + first * kSamples, count, kSamples,
-                            hyper, first * minibatches, parameters.data(), mean.data(),
-                            square.data());
+  std::vector<PpoMetrics> Run() {
+    return update.RunEpochs(samples.data(), orders.data(), kEpochs, kSamples, hyper, 0,
+                            parameters.data(), mean.data(), square.data());
   }
 
   PpoUpdate update;
@@ -59,11 +56,11 @@ TEST(PpoUpdate, DoesNotDependOnThreads) {
     for (const int minibatch_size : {7, 100, 256, 700}) {  // 1, 1, 4 and 8 shards of a network
       Training alone(1, discrete);
       alone.hyper.minibatch_size = minibatch_size;
-      const std::vector<PpoMetrics> expected = alone.Run(0, kEpochs);
+      const std::vector<PpoMetrics> expected = alone.Run();
       for (const int num_threads : {2, 3, 8, 40}) {
         Training together(num_threads, discrete);
         together.hyper.minibatch_size = minibatch_size;
-        const std::vector<PpoMetrics> metrics = together.Run(0, kEpochs);
+        const std::vector<PpoMetrics> metrics = together.Run();
         EXPECT_EQ(together.parameters, alone.parameters) << num_threads << ' ' << minibatch_size;
         EXPECT_EQ(together.square, alone.square);
         ASSERT_EQ(metrics.size(), static_cast<size_t>(kEpochs));
@@ -75,19 +72,6 @@ TEST(PpoUpdate, DoesNotDependOnThreads) {
       }
     }
   }
-}
-
-TEST(PpoUpdate, EpochsOfOneCallAreThoseOfSeveral) {
-  Training together(2, false);
-  Training apart(2, false);
-  for (Training* each : {&together, &apart}) each->hyper.minibatch_size = 64;
-  const std::vector<PpoMetrics> metrics = together.Run(0, kEpochs);
-  for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    const PpoMetrics one = apart.Run(epoch, 1).front();
-    EXPECT_EQ(one.grad_norm, metrics[static_cast<size_t>(epoch)].grad_norm);
-    EXPECT_EQ(one.means.value_loss, metrics[static_cast<size_t>(epoch)].means.value_loss);
-  }
-  EXPECT_EQ(together.parameters, apart.parameters);
 }
 
 TEST(PpoUpdate, ValuesDoNotDependOnThreadsOrNeighbours) {

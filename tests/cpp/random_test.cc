@@ -32,20 +32,5 @@ TEST(Random, CopyIsASnapshot) {
   EXPECT_EQ(copy.state_words(), random.state_words());
 }
 
-// numpy.random.Generator(PCG64(SeedSequence(12345))): small ranges draw 32 bits, of which a half
-// waits
-TEST(Random, IntegersAreNumpys) {
-  Random random = Stream();
-  EXPECT_EQ(random.Integers(0, 1000), 699);
-  EXPECT_EQ(random.Integers(0, 7), 1);
-  EXPECT_EQ(random.Integers(-5, 5), 2);
-  EXPECT_EQ(random.Integers(0, int64_t{1} << 40), 876712591924);
-  EXPECT_EQ(random.NextDouble(), 0x1.5a3e0d5d490ddp-1);
-  EXPECT_EQ(random.Integers(0, 3), 0);
-  EXPECT_EQ(random.Integers(3, 4), 3);
-  EXPECT_EQ(random.state_words()[4], 0U);
-  EXPECT_EQ(random.state_words()[5], 1360466709U);
-}
-
 }  // namespace
 }  // namespace pyfastenv

@@ -1,5 +1,5 @@
 // Pictures of scenes made by hand: distances, colours and shadows whose values are known; the same
-// bits in any thread and by AVX2 and AVX-512.
+// bits in any thread.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,12 +22,6 @@ constexpr Format kOneSample{kSide, kSide, 1}, kFourSamples{kSide, kSide, 4};
 
 double Mean(const Bytes& picture) {
   return std::accumulate(picture.begin(), picture.end(), 0.0) / static_cast<double>(picture.size());
-}
-
-double Difference(const Bytes& a, const Bytes& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
-  return sum / static_cast<double>(a.size());
 }
 
 std::vector<float> Depths(const HandMadeModel& m, const HandMadeScene& s) {
@@ -225,23 +219,6 @@ TEST(Render, AnyThreadGivesTheSameBits) {
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(different, 0);
-  }
-}
-
-TEST(Render, InstructionSetsAgree) {
-  HandMadeModel m;
-  HandMadeScene s;
-  AddEverything(m, s);
-  for (const int samples : {1, 4, 16}) {
-    const Format format{96, 81, samples};
-    const Bytes baseline = Draw(m, s, format, *KernelsOf("baseline"));
-    const Kernels *avx2 = KernelsOf("avx2"), *avx512 = KernelsOf("avx512");
-    if (avx2 == nullptr) GTEST_SKIP() << "this processor has the baseline alone";
-    const Bytes narrow = Draw(m, s, format, *avx2);
-    EXPECT_LT(Difference(baseline, narrow), 0.05);  // which has no fused multiply-add
-    if (avx512 != nullptr) {
-      EXPECT_EQ(narrow, Draw(m, s, format, *avx512));
-    }
   }
 }
 

@@ -124,25 +124,6 @@ INSTANTIATE_TEST_SUITE_P(Modes, RolloutsIn,
                          ::testing::Values(AutoresetMode::kSameStep, AutoresetMode::kNextStep),
                          [](const auto& info) { return ModeName(info.param); });
 
-TEST_P(RolloutsIn, AreActAndStepInTurn) {
-  Started runner(RolloutOptions(3, GetParam()));
-  Started twin(RolloutOptions(1, GetParam()));
-  const Policy policy = Ordinary();
-  const std::vector<int32_t> policy_ids = MixedPolicies();
-  const Arrays arrays = Roll(runner, policy, kSteps, policy_ids).arrays;
-  std::vector<float> actions(kEnvs), log_probs(kEnvs), env_actions(kEnvs);
-  for (int t = 0; t < kSteps; ++t) {
-    twin.env.Act(policy, policy_ids, twin.out.obs.data(),
-                 {actions.data(), log_probs.data(), env_actions.data()});
-    for (int32_t id = 0; id < kEnvs; ++id) {
-      ASSERT_EQ(actions[static_cast<size_t>(id)], arrays.actions[arrays.Slot(t, id)]);
-      ASSERT_EQ(log_probs[static_cast<size_t>(id)], arrays.log_probs[arrays.Slot(t, id)]);
-    }
-    twin.Step(env_actions);
-  }
-  EXPECT_EQ(twin.State(), runner.State());
-}
-
 TEST_P(RolloutsIn, ThreadsDoNotMatter) {
   const Policy policy = MakePolicy(kBusyWork, 4);
   const std::vector<int32_t> policy_ids = MixedPolicies();
@@ -251,40 +232,6 @@ TEST_P(Rollouts, AFailingEnvironmentStopsBeforeTheStep) {
   }
 }
 
-TEST_P(Rollouts, FailuresInTheFirstStepLeaveNothing) {
-  Started runner(RolloutOptions(GetParam()));
-  const auto state = runner.State();
-  const auto result = Roll(runner, MakePolicy(kThrow, 0), kSteps, std::vector<int32_t>(kEnvs, 1));
-  EXPECT_EQ(FailedIds(result.outcome.failures), runner.all);
-  EXPECT_EQ(result.outcome.failures[0].message, "step 0: told to throw at count 1");
-  EXPECT_TRUE(result.outcome.episodes.empty());
-  EXPECT_EQ(runner.State(), state);
-  for (const int32_t id : runner.all) ExpectZerosFrom(result.arrays, id, 0);
-}
-
-// the drift, which no action changes, is multiplied until float32 overflows
-TEST_P(Rollouts, AnInfiniteActionFailsItsEnvironment) {
-  Mlp mlp(1, {CountingEnv::kObsSize, 1}, Activation::kTanh);
-  const float weights[] = {0.0F, 1e38F, 0.0F};  // times the count
-  const float bias = 0.0F;
-  mlp.SetLayer(0, weights, &bias);
-  PolicyOptions options;
-  options.action_low = {-1.0F};
-  options.action_high = {1.0F};
-  options.log_std = {0.0F};
-  options.greedy = true;
-  const Policy policy(std::move(mlp), options);
-  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 20));
-  const auto result = Roll(runner, policy, 10 * kSteps);
-  ASSERT_EQ(FailedIds(result.outcome.failures), runner.all);
-  for (const auto& failure : result.outcome.failures) {
-    EXPECT_NE(failure.message.find(": the policy gave a NaN or infinite action"), std::string::npos)
-        << failure.message;
-    // 4e38 is too much
-    EXPECT_EQ(result.arrays.last_obs[static_cast<size_t>(failure.env_id) * 3 + 1], 4.0);
-  }
-}
-
 TEST_P(Rollouts, DivergenceEndsTheEpisode) {
   Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep));
   const auto result = Roll(runner, MakePolicy(kDiverge, 1), kSteps, std::vector<int32_t>(kEnvs, 1));
@@ -299,26 +246,6 @@ TEST_P(Rollouts, DivergenceEndsTheEpisode) {
 }
 
 // ---- refusals, interruption, several callers ----
-
-TEST_P(Rollouts, AreRefusedBeforeAnythingMoves) {
-  const Policy policy = Ordinary();
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Seed(7);
-  ExpectUsageError(Code::kResetNeeded, "rollout: reset environments 0, 1",
-                   [&] { Roll(runner, policy, kSteps); });
-  runner.Start();
-  runner.Send({1, 4}, {1.0F, 1.0F});
-  ExpectUsageError(Code::kBusy, "rollout: environments 1, 4 have been sent",
-                   [&] { Roll(runner, policy, kSteps); });
-  runner.Receive();
-  Roll(runner, policy, kSteps);
-  runner.env.Close();
-  ExpectUsageError(Code::kClosed, "closed", [&] { Roll(runner, policy, kSteps); });
-
-  Started disabled(RolloutOptions(GetParam(), AutoresetMode::kDisabled));
-  ExpectUsageError(Code::kValue, "autoreset_mode='SameStep' or 'NextStep'",
-                   [&] { Roll(disabled, policy, kSteps); });
-}
 
 TEST_P(Rollouts, AnInterruptedOneLeavesEverythingToBeReset) {
   Started runner(RolloutOptions(GetParam()));

@@ -1,4 +1,4 @@
-// Compared with PyTorch in tests/python/test_sac.py; here: threads, several steps a call.
+// Compared with PyTorch in tests/python/test_sac.py; here: threads.
 #include "learn/sac_update.h"
 
 #include <gtest/gtest.h>
@@ -24,34 +24,20 @@ struct Training {
     target = critic;
   }
 
-  std::vector<float> Steps(int count) { return Steps(MakeData(count), 0, count); }
-
-  struct Data {
-    std::vector<float> rows, noise;
-    size_t row_size, noise_size;  // of a step
-  };
-
-  Data MakeData(int count) {
+  std::vector<float> Steps(int count) {
     const int width = 2 * options.obs_size + options.action_size + 2;
-    const auto per_step = [&](int per_seed) {
-      return static_cast<size_t>(options.num_seeds) * static_cast<size_t>(per_seed);
+    const auto steps = [&](int per_seed) {
+      return static_cast<size_t>(count * options.num_seeds * per_seed);
     };
-    Data data;
-    data.row_size = per_step(options.batch_size * width);
-    data.noise_size = per_step(2 * options.batch_size * options.action_size);
+    std::vector<float> rows(steps(options.batch_size * width));
+    std::vector<float> noise(steps(2 * options.batch_size * options.action_size));
     std::normal_distribution<float> normal;
-    data.rows.resize(static_cast<size_t>(count) * data.row_size);
-    for (size_t i = 0; i < data.rows.size(); ++i) {
+    for (size_t i = 0; i < rows.size(); ++i) {
       const int column = static_cast<int>(i % static_cast<size_t>(width));
       // reward 1, terminal: the values are to become 1
-      data.rows[i] = column == width - 2 ? 1.0F : (column == width - 1 ? 0.0F : normal(random));
+      rows[i] = column == width - 2 ? 1.0F : (column == width - 1 ? 0.0F : normal(random));
     }
-    data.noise.resize(static_cast<size_t>(count) * data.noise_size);
-    for (float& x : data.noise) x = normal(random);
-    return data;
-  }
-
-  std::vector<float> Steps(const Data& data, size_t begin, int count) {
+    for (float& x : noise) x = normal(random);
     std::vector<float> metrics(static_cast<size_t>(SacUpdate::kNumMetrics * options.num_seeds));
     SacVectors vectors;
     vectors.policy.parameters = policy.data();
@@ -61,9 +47,7 @@ struct Training {
     vectors.critic.mean = critic_mean.data();
     vectors.critic.square = critic_square.data();
     vectors.target = target.data();
-    update.Run(data.rows.data() + begin * data.row_size,
-               data.noise.data() + begin * data.noise_size, count, step, SacHyper{}, vectors,
-               metrics.data());
+    update.Run(rows.data(), noise.data(), count, step, SacHyper{}, vectors, metrics.data());
     step += count;
     return metrics;
   }
@@ -97,19 +81,6 @@ TEST(SacUpdate, ThreadsDoNotChangeResults) {
     EXPECT_EQ(one.critic, three.critic);
     EXPECT_EQ(one.target, three.target);
   }
-}
-
-TEST(SacUpdate, StepsInOneCallAreStepsInSeveral) {
-  if (!SacUpdate::Available()) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
-  Training together(Options(2, 1), 2);
-  Training apart(Options(2, 1), 2);
-  const Training::Data data = together.MakeData(4);
-  together.Steps(data, 0, 4);
-  apart.Steps(data, 0, 1);
-  EXPECT_NE(together.policy, apart.policy);
-  apart.Steps(data, 1, 3);
-  EXPECT_EQ(together.policy, apart.policy);
-  EXPECT_EQ(together.target, apart.target);
 }
 
 }  // namespace

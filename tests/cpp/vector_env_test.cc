@@ -102,23 +102,6 @@ TEST_P(Threads, ACallbackThatSaysNoChangesNothing) {
 
 // ---- several threads ----
 
-// two threads that step take turns: as many steps as one thread would have made
-TEST_P(Threads, TwoThreadsMayStep) {
-  constexpr int kSteps = 150;
-  Started runner(MakeOptions(6, GetParam()));
-  Started serial(MakeOptions(6, 1));
-  RunThreads(2, [&](int /*i*/) {
-    Results out(6);
-    const std::vector<float> actions(6, kPush);
-    for (int t = 0; t < kSteps; ++t) {
-      runner.env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
-    }
-  });
-  for (int t = 0; t < 2 * kSteps; ++t) serial.StepAll(kPush);
-  EXPECT_EQ(runner.State(), serial.State());
-  EXPECT_EQ(runner.env.stats().steps, serial.env.stats().steps);
-}
-
 // batches of all sizes, one after another: late helpers never touch a finished batch
 TEST_P(Threads, StressBatches) {
   Started runner(MakeOptions(16, GetParam()));

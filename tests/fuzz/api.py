@@ -1,6 +1,7 @@
 """Random calls, legal and illegal, on every environment and mode, against a model and references.
 
-    python tests/fuzz/api.py --seed 1 --calls 1000000
+    python tests/fuzz/api.py --seed 1 --sessions 1000
+    python tests/fuzz/api.py --seed 1 --only 17
     python tests/fuzz/api.py --replay build/fuzz/api-1-17.txt
 
 Sessions run in child processes: a signal, a hang (a call of 20 s of processor time, or 100 s) or a
@@ -15,17 +16,18 @@ import json
 import os
 import random
 import sys
-import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import batches
 import calls as _calls  # noqa: F401 (registers calls)
 import children
+from batches import Result
 from kinds import KINDS
 from session import Session
 from settings import CALLS_PER_SESSION, Settings, draw
@@ -35,12 +37,10 @@ if find_spec("torch") is not None:
 
 BUILD = Path(__file__).parents[2] / "build" / "fuzz"
 SECONDS_PER_CALL = 20.0  # of processor time
-CALLS_PER_CHILD = 25_000
-CHILD_SECONDS = 1800.0
 CALLS_AFTER_CLOSE = 12
 REPLAYS = {"hang": 8}  # to shorten one failure; a hang's take long
 MANY_REPLAYS = 60
-MOST_FAILURES = 20
+MOST_SHORTENED = 20  # failures
 SHOWN = 12  # of the last calls
 
 
@@ -141,35 +141,44 @@ def _run_session(
     return counts
 
 
-def _child(options: argparse.Namespace) -> int:
-    """Sessions from number ``batch`` on until so many calls are made; prints counts as JSON."""
-    children.guard()
-    counts: Counter[str] = Counter()
-    number = options.batch
-    while counts["calls"] < options.calls:
-        chosen = draw(
-            options.seed,
-            number,
-            render=options.render,
-            calls_per_session=options.calls_per_session,
-        )
-        journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.write(journal, (json.dumps(asdict(chosen)) + "\n").encode())
-        try:
-            counts += _run_session(chosen, None, journal)
-        except BaseException:
-            traceback.print_exc()
-            _report(counts, number)
-            return children.FAILED
-        finally:
-            os.close(journal)
-        number += 1
-    _report(counts, number - 1)
-    return 0
+def judge(options: argparse.Namespace, number: int) -> Result:
+    """The n-th session of a run; where it fails, the calls up to there stay written down."""
+    chosen = draw(
+        options.seed, number, render=options.render, calls_per_session=options.calls_per_session
+    )
+    path = _program_of(options, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.write(journal, (json.dumps(asdict(chosen)) + "\n").encode())
+    try:
+        counts = _run_session(chosen, None, journal)
+    except BaseException:
+        traceback.print_exc()
+        sys.exit(children.FAILED)
+    os.close(journal)
+    path.unlink()
+    return {"kind": "right", **counts}
 
 
-def _report(counts: Counter[str], last: int) -> None:
-    print(json.dumps({"counts": counts, "last": last}), flush=True)
+def _program_of(options: argparse.Namespace, number: int) -> Path:
+    folder: Path = options.folder
+    return folder / f"api-{options.seed}-{number}.txt"
+
+
+PROGRAM = batches.Program(
+    Path(__file__),
+    batches.drawing(__doc__, "sessions", 1_500),  # a million calls, about
+    judge,
+    fine=("right",),
+    seconds=SECONDS_PER_CALL,
+    per_child=20,
+)
+_also = PROGRAM.parser.add_argument
+_also("--calls-per-session", type=int, default=CALLS_PER_SESSION)
+_also("--render", action="store_true", help="draw pictures in a few sessions")
+_also("--folder", type=Path, default=BUILD, help="where failures are kept")
+_also("--replay", type=Path, help="a program kept under build/fuzz")
+_also("--quiet", action="store_true", help=argparse.SUPPRESS)
 
 
 def _replay(path: Path, *, show: bool) -> int:
@@ -218,101 +227,48 @@ def _shorten(program: Program, path: Path, kind: str) -> Program:
     return shortened
 
 
-def _describe(seed: int, number: int, outcome: children.Outcome, journal: Path) -> str:
-    """Keeps a failure's program; says what happened and how to see it again."""
-    path = journal.parent / f"api-{seed}-{number}.txt"
-    program = _shorten(Program.read(journal), path, outcome.kind)
+def _describe(path: Path, failure: Result) -> str:
+    """Shortens a failure's program; says what happened and how to see it again."""
+    program = _shorten(Program.read(path), path, failure["kind"])
     shown = children.run(Path(__file__), ["--replay", str(path)], 120.0)
     calls = "\n  ".join(shown.output.splitlines()[-SHOWN:])
     return (
-        f"seed {seed}, session {number}: {outcome.kind}\n{outcome.errors}\n"
+        f"session {failure['number']}: {failure['kind']}\n{failure['refusal']}\n"
         f"settings: {program.settings}\nlast calls of {len(program.calls)} left:\n  {calls}\n"
         f"again: python {Path(__file__).name} --replay {path}"
     )
 
 
-def fuzz(
-    seed: int,
-    num_calls: int,
-    *,
-    calls_per_session: int = CALLS_PER_SESSION,
-    render: bool = False,
-    folder: Path = BUILD,
-) -> tuple[Counter[str], list[str]]:
-    """Runs so many calls. Returns counts and a description of each failure, kept in ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    journal = folder / f"api-{seed}-{os.getpid()}.journal"
-    counts: Counter[str] = Counter()
-    failures: list[str] = []
-    number = 0
-    while counts["calls"] < num_calls:
-        quota = min(CALLS_PER_CHILD, num_calls - counts["calls"])
-        arguments = ["--batch", str(number), "--seed", str(seed), "--calls", str(quota)]
-        arguments += ["--calls-per-session", str(calls_per_session), "--journal", str(journal)]
-        arguments += ["--render"] if render else []
-        journal.unlink(missing_ok=True)
-        outcome = children.run(Path(__file__), arguments, CHILD_SECONDS)
-        if not journal.exists():
-            raise RuntimeError(f"a child has not begun: {outcome.errors}")
-        report = outcome.output.splitlines()[-1:] if outcome.kind in ("ok", "wrong") else []
-        if report:
-            content = json.loads(report[0])
-            counts += Counter(content["counts"])
-            number = content["last"]
-        if not outcome.good:
-            number = int(Program.read(journal).settings["number"])  # type: ignore[call-overload]
-            counts[outcome.kind] += 1
-            failures.append(_describe(seed, number, outcome, journal))
-            print(failures[-1], file=sys.stderr, flush=True)
-        number += 1
-        if len(failures) >= MOST_FAILURES:
-            break
-    journal.unlink(missing_ok=True)
-    return counts, failures
+def fuzz(given: Sequence[str]) -> Iterator[Result]:
+    """Results under these arguments; failures' programs are kept, and the first ones shortened."""
+    options = PROGRAM.parser.parse_args(given)
+    failures = 0
+    for result in PROGRAM.results(given):
+        path = _program_of(options, result["number"])
+        if result["kind"] not in PROGRAM.fine:
+            failures += 1
+            if failures <= MOST_SHORTENED and path.exists():
+                print(_describe(path, result), file=sys.stderr, flush=True)
+        yield result
 
 
-def table(counts: Counter[str], seconds: float) -> str:
-    """The closing table."""
-    rows = [
-        ("calls", counts["calls"]),
-        ("  legal", counts["legal"]),
-        ("  refused as they should be", counts["refused"]),
-        ("sessions", counts["sessions"]),
-        ("results compared with pools of one", counts["own_rows"]),
-        ("results compared with gymnasium", counts["gymnasium_rows"]),
-        ("wrong results", counts["wrong"]),
-        ("hangs", counts["hang"]),
-        ("crashes", sum(counts[name] for name in counts if name.startswith("SIG"))),
-        ("other ends", counts["error"]),
-        ("seconds", round(seconds)),
-    ]
-    return "\n".join(f"{name:<36}{number:>12,}" for name, number in rows)
+def _show(options: argparse.Namespace) -> int:
+    """Runs one session of a run, and tells its calls."""
+    outcome = children.run(Path(__file__), [*sys.argv[1:], "--batch", str(options.only), "1"], 1e5)
+    print(outcome.output, outcome.errors)
+    path = _program_of(options, options.only)
+    return _replay(path, show=True) if path.exists() else int(not outcome.good)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--calls", type=int, default=1_000_000)
-    parser.add_argument("--calls-per-session", type=int, default=CALLS_PER_SESSION)
-    parser.add_argument("--render", action="store_true", help="draw pictures in a few sessions")
-    parser.add_argument("--replay", type=Path, help="a program kept under build/fuzz")
-    parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--journal", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = PROGRAM.parser.parse_args()
     if options.replay is not None:
         return _replay(options.replay, show=not options.quiet)
     if options.batch is not None:
-        return _child(options)
-    start = time.monotonic()
-    counts, failures = fuzz(
-        options.seed,
-        options.calls,
-        calls_per_session=options.calls_per_session,
-        render=options.render,
-    )
-    print(f"API, seed {options.seed}\n{table(counts, time.monotonic() - start)}")
-    return 1 if failures else 0
+        return PROGRAM.serve(options)
+    if options.only is not None:
+        return _show(options)
+    return int(bool(PROGRAM.report(f"API, seed {options.seed}", fuzz(sys.argv[1:]))))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,14 @@ import children
 
 Result = dict[str, Any]
 TOLD = 1000  # cases between two lines that tell how far it is
+# what results count, and how the closing table calls it
+COUNTED = {
+    "steps": "steps compared",
+    "calls": "calls compared",
+    "refused": "calls refused as they should be",
+    "own_rows": "results compared with pools of one",
+    "gymnasium_rows": "results compared with gymnasium",
+}
 
 
 def arguments(doc: str) -> argparse.ArgumentParser:
@@ -142,8 +150,8 @@ def table(results: list[Result]) -> str:
         if result["kind"] in ("refused", "differs") and "refusal" in result
     )
     rows = [("cases", len(results)), *sorted(kinds.items())]
-    for name in ("steps", "calls"):
+    for name, what in COUNTED.items():
         if any(name in result for result in results):
-            rows.append((f"{name} compared", sum(result.get(name, 0) for result in results)))
+            rows.append((what, sum(result.get(name, 0) for result in results)))
     rows += [(f"  {reason}", count) for reason, count in reasons.most_common()]
     return "\n".join(f"{name:<76}{count:>12,}" for name, count in rows)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from pyfastenv.experiments.render import render
 
-TEMPLATES = Path(__file__).parents[2] / "bench" / "python" / "templates"
+BENCH = Path(__file__).parents[2] / "bench"
+TEMPLATES = BENCH / "python" / "templates"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -31,3 +33,25 @@ def add(
     found = {**read(path), name: row}
     rows = {name: found[name] for name in order if name in found}
     write(path, rows, template, order=order, **about)
+
+
+def run(
+    template: str,
+    names: Collection[str],
+    measure: Callable[[str, int], Any],
+    about: str | None,
+    **facts: Any,
+) -> None:
+    """The program of a comparison: a row for each name that has none yet, or for those given."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--output", type=Path, default=BENCH / "results" / f"{template}.json")
+    parser.add_argument("--steps", type=int, default=1_000)
+    parser.add_argument("--most", type=int, default=len(names), help="how many before it stops")
+    parser.add_argument("names", nargs="*", help="which; none means those not yet there")
+    options = parser.parse_args()
+    found = read(options.output)
+    missing = [name for name in names if name not in found]
+    for name in (options.names or missing)[: options.most]:
+        row = {"steps": options.steps, **measure(name, options.steps)}
+        add(options.output, name, row, names, template, **facts)
+        print(f"{name}: {row}", flush=True)

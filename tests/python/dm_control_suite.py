@@ -7,9 +7,7 @@ equal and how likely the starts are. It goes on where it stopped.
 
 from __future__ import annotations
 
-import argparse
 import copy
-from pathlib import Path
 from typing import Any
 
 import counts
@@ -127,7 +125,6 @@ def starts(env_id: str, count: int) -> tuple[Starts, Starts]:
 def measure(env_id: str, num_steps: int) -> dict[str, Any]:
     """A row of the table."""
     return {
-        "steps": num_steps,
         "numbers": compare(env_id, num_steps, seed=1),
         "differences": 0,
         "starts": NUM_STARTS,
@@ -135,22 +132,5 @@ def measure(env_id: str, num_steps: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    results = Path(__file__).parents[2] / "bench" / "results" / "dm_control_parity.json"
-    parser.add_argument("--output", type=Path, default=results)
-    parser.add_argument("--steps", type=int, default=1_000)
-    parser.add_argument("--most", type=int, default=len(DM_CONTROL), help="tasks before it stops")
-    parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
-    options = parser.parse_args()
-    found = counts.read(options.output)
-    missing = [env_id for env_id in DM_CONTROL if env_id not in found]
-    for env_id in (options.ids or missing)[: options.most]:
-        row = measure(env_id, options.steps)
-        about = {"template": "dm_control_parity", "significance": SIGNIFICANCE}
-        counts.add(options.output, env_id, row, DM_CONTROL, **about)
-        print(f"{env_id}: {row}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    counts.run("dm_control_parity", DM_CONTROL, measure, __doc__, significance=SIGNIFICANCE)

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from pathlib import Path
 from typing import Any
 
 import counts
@@ -97,20 +95,10 @@ def compare(
     return {"numbers": numbers, "episodes": episodes, "most": most}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    results = Path(__file__).parents[2] / "bench" / "results" / "metaworld_parity.json"
-    parser.add_argument("--output", type=Path, default=results)
-    parser.add_argument("--steps", type=int, default=1_000)
-    parser.add_argument("names", nargs="*", help="which tasks; none means those not yet there")
-    options = parser.parse_args()
-    found = counts.read(options.output)
-    for name in options.names or [name for name in NAMES if name not in found]:
-        counted = compare(name, options.steps, seed=1)
-        row = {"steps": options.steps, **counted, "differences": 0}
-        counts.add(options.output, name, row, NAMES, "metaworld_parity")
-        print(f"{name}: {row}", flush=True)
+def measure(name: str, num_steps: int) -> dict[str, Any]:
+    """A row of the table."""
+    return {**compare(name, num_steps, seed=1), "differences": 0}
 
 
 if __name__ == "__main__":
-    main()
+    counts.run("metaworld_parity", NAMES, measure, __doc__)

@@ -1,18 +1,17 @@
 """MuJoCo Playground's own steps beside ours, from the same states, under the same actions.
 
 ``python tests/python/playground_suite.py`` (``make parity NAME=playground``) compares observations,
-rewards and every term of every id for 1,000 steps, and writes down how far they are apart.
+rewards and every term of every id for 1,000 steps, and writes down how far they are apart. It goes
+on where it stopped.
 Playground's class computes its own in float32; mj_step, from our state on Playground's model and
 under our controls, stands in for MJX.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -385,18 +384,5 @@ def _task(env_id: str) -> Any:
     return load_task(tasks()[env_id]["task"])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    results = Path(__file__).parents[2] / "bench" / "results" / "playground_parity.json"
-    parser.add_argument("--output", type=Path, default=results)
-    parser.add_argument("--steps", type=int, default=1_000)
-    parser.add_argument("ids", nargs="*", default=list(PLAYGROUND))
-    options = parser.parse_args()
-    for env_id in options.ids:
-        row = {"steps": options.steps, **compare(env_id, options.steps)}
-        counts.add(options.output, env_id, row, PLAYGROUND, "playground_parity")
-        print(f"{env_id}: {row}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    counts.run("playground_parity", PLAYGROUND, compare, __doc__)

@@ -6,18 +6,17 @@
 
 from __future__ import annotations
 
-import argparse
 import enum
 import types
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import counts
 import gymnasium
 import mujoco
 import numpy as np
+from parity import MODES
 
 import pyfastenv
 from pyfastenv.suites import robotics_ids
@@ -118,34 +117,14 @@ def compare(
     return compared, episodes
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    results = Path(__file__).parents[2] / "bench" / "results" / "robotics_parity.json"
-    parser.add_argument("--output", type=Path, default=results)
-    parser.add_argument("--steps", type=int, default=1_000, help="of two environments together")
-    parser.add_argument("--most", type=int, default=len(IDS), help="ids before it stops")
-    parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
-    options = parser.parse_args()
-    register()
-    found = counts.read(options.output)
-    modes = ("NextStep", "SameStep", "Disabled")
-    ids = options.ids or [env_id for env_id in IDS if env_id not in found][: options.most]
-    for env_id in ids:
-        mode = modes[IDS.index(env_id) % len(modes)]
-        limit = min(SHORT, gymnasium.spec(env_id).max_episode_steps or SHORT)
-        numbers, episodes = compare(
-            env_id, mode, options.steps // 2, seed=1, max_episode_steps=limit
-        )
-        row = {
-            "autoreset_mode": mode,
-            "steps": options.steps,
-            "episodes": episodes,
-            "numbers": numbers,
-            "differences": 0,
-        }
-        counts.add(options.output, env_id, row, IDS, "robotics_parity", most_steps=SHORT)
-        print(f"{env_id}: {row}", flush=True)
+def measure(env_id: str, num_steps: int) -> dict[str, Any]:
+    """A row of the table: two environments, in one of the modes."""
+    mode = MODES[IDS.index(env_id) % len(MODES)]
+    limit = min(SHORT, gymnasium.spec(env_id).max_episode_steps or SHORT)
+    numbers, episodes = compare(env_id, mode, num_steps // 2, seed=1, max_episode_steps=limit)
+    return {"autoreset_mode": mode, "episodes": episodes, "numbers": numbers, "differences": 0}
 
 
 if __name__ == "__main__":
-    main()
+    register()
+    counts.run("robotics_parity", IDS, measure, __doc__, most_steps=SHORT)

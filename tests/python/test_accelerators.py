@@ -6,7 +6,6 @@ import json
 import runpy
 import shutil
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,7 +22,6 @@ from small_learners import (
     SEEDS,
     critic_network,
     make_sac,
-    make_td3,
     policy_network,
     problem,
 )
@@ -31,7 +29,6 @@ from torch import Tensor, nn
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac, td3
-from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16
 from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.runs.errors import DivergedError
@@ -41,51 +38,9 @@ from pyfastenv.training.own_losses import check_losses, own_losses
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
-STEPS = 40
-FLOAT32 = 1e-5  # relative, of gradients and losses from the same parameters
-# of products of bfloat16 numbers, which have 8 bits: the mean over the steps
-BFLOAT16 = 0.05
-
-
-@pytest.fixture
-def float64() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
 
 def distance(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm().clamp_min(1e-12))
-
-
-def follow(fast: Any, plain: Any, steps: int) -> dict[str, list[float]]:
-    """The distances of each step, from where the plain program stands."""
-    found: dict[str, list[float]] = {"critic gradient": [], "policy gradient": [], "metrics": []}
-    generator = torch.Generator().manual_seed(0)
-    metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
-    native = isinstance(fast.choice.accelerator, CompiledBfloat16)  # leaves moments, not gradients
-    for _ in range(steps):
-        rows, noise = problem(plain, generator)
-        fast.load_state_dict(plain.state_dict())
-        before = {name: adam.mean.clone() for name, adam in plain.optimizers.items()}
-        for learner, mine in zip((fast, plain), metrics, strict=True):
-            learner.run(rows, noise, mine)
-        for name in ("critic", "policy"):
-            if native:
-                adam = f"{name}_optimizer"
-                pair = [each.optimizers[adam].mean - 0.9 * before[adam] for each in (fast, plain)]
-            else:
-                pair = [getattr(each, f"flat_{name}").grad for each in (fast, plain)]
-            found[f"{name} gradient"].append(distance(*pair))
-        found["metrics"].append(distance(*metrics))
-    print({name: f"mean {sum(x) / len(x):.1e}, worst {max(x):.1e}" for name, x in found.items()})
-    return found
-
-
-def assert_near(found: dict[str, list[float]]) -> None:
-    """As bfloat16 can be."""
-    for distances in found.values():
-        assert sum(distances) / len(distances) < BFLOAT16
 
 
 def test_moments_that_have_faded_are_zero() -> None:
@@ -101,22 +56,6 @@ def test_moments_that_have_faded_are_zero() -> None:
         first_layer = learner.policy_optimizer.mean[: LAYOUT.obs_size * 32]
         assert (first_layer[:32] == 0.0).all()
         assert (torch.tensor(least) * 0.5 > 0.0).all()
-
-
-@pytest.mark.parametrize("make", [make_sac, make_td3])
-def test_steps_on_their_own_are_the_plain_ones(make: Callable[..., Any], float64: None) -> None:
-    """In float64, where rounding does not grow to what one could see."""
-    fast, plain = make("native"), make("none")
-    generator = torch.Generator().manual_seed(0)
-    metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
-    for _ in range(80):
-        rows, noise = problem(plain, generator)
-        for learner, mine in zip((fast, plain), metrics, strict=True):
-            learner.run(rows, noise, mine)
-    for name in ("flat_critic", "flat_policy"):
-        pair = [getattr(each, name).parameter.detach() for each in (fast, plain)]
-        assert distance(*pair) < FLOAT32
-    assert distance(*metrics) < FLOAT32
 
 
 def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
@@ -150,15 +89,6 @@ def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -
             found = [gradients(learner, *pair)[name] for pair in pairs]
             ours = [distance(a, b[name]) for a, b in zip(found, wanted, strict=True)]
             assert 1e-4 < median(ours) < 0.5 * median(others)
-
-
-@pytest.mark.parametrize("make", [make_sac, make_td3])
-def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[..., Any]) -> None:
-    exact, plain = make("none"), make("none", bfloat16=True)
-    found = follow(plain, exact, 20)
-    assert_near(found)
-    assert min(found["critic gradient"]) > 1e-5  # it is not float32
-    assert_near(follow(make("native", bfloat16=True), plain, STEPS))
 
 
 # ---- who gets which ------------------------------------------------------------------------------

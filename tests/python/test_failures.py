@@ -432,12 +432,15 @@ print(envs.closed)
 @pytest.mark.parametrize("under_way", [False, True])
 def test_use_in_a_forked_child(num_threads: int, under_way: bool) -> None:
     script = f"""
+vector = np.zeros((1, 17 * 6 + 6))
+policy = pyfastenv.PolicySpec.of_vectors(vector, (17, 6), distribution="deterministic")
 if {under_way}:
     envs.send(actions)
 pid = os.fork()
 if pid == 0:
     calls = [lambda: envs.step(actions), lambda: envs.recv(), lambda: envs.get_state(),
-             lambda: envs.reset(), lambda: envs.reset(seed=1), lambda: envs.send(actions)]
+             lambda: envs.reset(), lambda: envs.reset(seed=1), lambda: envs.send(actions),
+             lambda: pyfastenv.rollout(envs, policy, 5)]
     for call in calls:
         try:
             call()

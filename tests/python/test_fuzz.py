@@ -10,6 +10,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import api
+import batches
 import children
 import mjcf
 import mujoco
@@ -25,9 +26,16 @@ POLE = """<mujoco><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos="0 0
   </worldbody></mujoco>"""
 
 
+def counted(result: dict[str, Any]) -> dict[str, int]:
+    return {name: result.get(name, 0) for name in batches.COUNTED}
+
+
 def test_random_calls(tmp_path: Path) -> None:
-    counts, failures = api.fuzz(20, 5_000, calls_per_session=200, folder=tmp_path)
-    assert not failures, "\n".join(failures)
+    sizes = ["--sessions", "72", "--calls-per-session", "200", "--workers", "1"]
+    results = list(api.fuzz(["--seed", "20", "--folder", str(tmp_path), *sizes]))
+    assert {result["kind"] for result in results} == {"right"}, results
+    assert not list(tmp_path.iterdir())
+    counts: Counter[str] = sum((Counter(counted(result)) for result in results), Counter())
     assert counts["calls"] >= 5_000
     assert counts["refused"] > 400
     assert counts["own_rows"] > 2_000

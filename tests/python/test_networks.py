@@ -150,19 +150,6 @@ def test_autograd_adds_gradients_up() -> None:
         assert_close(parameter.grad, 2 * grad)
 
 
-def test_inside_a_larger_graph() -> None:
-    # actor through critic, as in DDPG
-    actor, critic = make(sizes=(5, 7, 2)), make(sizes=(7, 9, 1), activation="elu")
-    x = torch.randn(BATCH, 5, dtype=torch.float64)
-    critic(torch.cat([x, actor(x)[0].tanh()], 1)).mean().backward()
-    ours = [parameter.grad for parameter in actor.parameters()]
-    plain_actor, plain_critic = plain(actor, 0), plain(critic, 0)
-    plain_critic(torch.cat([x, plain_actor(x).tanh()], 1)).mean().backward()
-    theirs = [linear.weight.grad.t()[None] for linear in linears(plain_actor)]
-    theirs += [linear.bias.grad[None] for linear in linears(plain_actor)]
-    assert_close(ours, theirs)
-
-
 # ---- the module ----------------------------------------------------------------------------------
 
 
@@ -260,21 +247,6 @@ def test_autograd_writes_into_the_flat_gradient_which_is_clipped(max_norm: float
     assert_close(norm, nn.utils.clip_grad_norm_(twin.parameters(), max_norm))
     for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
         assert_close(ours.grad, theirs.grad)
-
-
-def test_optimising_the_vector_optimises_the_modules() -> None:
-    network, twin = make(num_networks=3), make(num_networks=3)
-    flat = FlatParameters([network])
-    ours = torch.optim.Adam([flat.parameter], lr=0.01)
-    theirs = torch.optim.Adam(twin.parameters(), lr=0.01)
-    for step in range(5):
-        x = torch.randn(BATCH, 5, dtype=torch.float64)
-        for module, optimiser in ((network, ours), (twin, theirs)):
-            optimiser.zero_grad(set_to_none=False)
-            (module(x) - step).square().mean().backward()
-            optimiser.step()
-    for a, b in zip(network.parameters(), twin.parameters(), strict=True):
-        assert_close(a, b)
 
 
 def test_state_dicts_are_loaded_into_the_vector() -> None:

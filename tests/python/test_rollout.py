@@ -5,13 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from forks import fork, forking, status_of
 from scripts import interrupt
 from threads import run_threads
 from torch import Tensor, nn
@@ -804,23 +802,6 @@ print(envs.stats()["steps"])
     )
     assert delay > 0
     assert lines == ["busy", "1000"]
-
-
-@forking
-@pytest.mark.parametrize("num_threads", [1, 4])
-def test_in_a_forked_child(num_threads: int, tmp_path: Path) -> None:
-    with closing(make("HalfCheetah-v5", num_threads=num_threads)) as envs:
-        spec = make_spec(envs)
-        rollout(envs, spec, 20)
-
-        def child() -> None:
-            with pytest.raises(pyfastenv.ForkedError, match="fork"):
-                rollout(envs, spec, 20)
-            with closing(make("HalfCheetah-v5", num_threads=num_threads)) as own:
-                rollout(own, spec, 20)
-
-        assert status_of(fork(child, tmp_path / "errors")) == 0
-        assert rollout(envs, spec, 20).num_steps == 20
 
 
 # ---- the last infos ------------------------------------------------------------------------------

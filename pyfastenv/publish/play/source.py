@@ -11,7 +11,6 @@ from gymnasium.spaces import Box
 from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.runs.saved import load_policy
-from pyfastenv.tasks.language.find import find_task
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -76,7 +75,7 @@ def _make(env: str, num_envs: int) -> FastVectorEnv:
     try:
         return make_vec(env, num_envs, autoreset_mode="SameStep", render_mode=_PICTURES)
     except ValueError as error:
-        if find_task(env) is not None:
+        if not str(error).startswith("unknown environment id"):
             raise
         raise ValueError(f"{error}; and there is no run folder {env}") from error
 

@@ -22,7 +22,7 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
 
     Raises:
         FileNotFoundError, ImportError, TypeError: As :func:`load_task`.
-        ValueError: No environment has this id, and that of a registered task is the nearest one.
+        ValueError: No environment has this id; the message names the nearest ones.
     """
     if isinstance(env, type) and issubclass(env, Task):
         return env, None
@@ -42,11 +42,9 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
         raise ImportError(f"{env}: which task? {_tasks_of(import_file(env, env), env)}")
     name, built_in = plain_id(env), env_ids()
     if name not in built_in:
-        tasks = registered_tasks()
-        near = difflib.get_close_matches(name, [*built_in, *tasks], cutoff=0.8)
-        if near and near[0] in tasks:
-            nearest = ", ".join(near)
-            raise ValueError(f"unknown environment id {name!r}; the nearest ones: {nearest}")
+        near = difflib.get_close_matches(name, [*built_in, *registered_tasks()])
+        hint = f"the nearest ones: {', '.join(near)}" if near else "`pyfastenv envs` lists all"
+        raise ValueError(f"unknown environment id {name!r}; {hint}")
     return None
 
 

@@ -233,6 +233,11 @@ class Task:
 
     # ---- what the pool asks ------------------------------------------------------------------
 
+    @property
+    def _resets_passively(self) -> bool:
+        """Whether the physics of resets leaves actuators out."""
+        return bool(self.up_to_date and self.passive_reset)
+
     def drawn_commands(self) -> dict[str, Drawn]:
         """The commands that environments draw for themselves."""
         return {name: each for name, each in self._fields.items() if isinstance(each, Drawn)}

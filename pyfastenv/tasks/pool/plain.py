@@ -168,7 +168,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
                 object.__setattr__(self.task, name, value)
 
     def _reset(self) -> dict[str, NDArray[Any]]:
-        self._set_passive(self.task.up_to_date)
+        self._set_passive(True)
         mujoco.mj_resetData(self.task.model, self.data)
         self._forget()
         randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
@@ -293,7 +293,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
     def _set_passive(self, passive: bool) -> None:
         """Has the engine leave actuators out, or not; only of tasks whose resets do."""
-        if self.task.up_to_date and self.task.passive_reset:
+        if self.task._resets_passively:
             flag = int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
             self.task.model.opt.disableflags = self._disabled | flag * passive
 

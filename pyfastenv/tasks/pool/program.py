@@ -88,7 +88,7 @@ class Program:
             "max_episode_steps": task.max_episode_steps or 0,
             "external_forces": bool(task.external_forces),
             "up_to_date": bool(task.up_to_date),
-            "passive_reset": bool(task.up_to_date and task.passive_reset),
+            "passive_reset": task._resets_passively,
             "moves_mocap": bool(task.moves_mocap),
             "reads": list(code.reads),
             "action_dtype": np.dtype(task.action_dtype).name,
