@@ -3,8 +3,8 @@
     envs = pyfastenv.make_vec("CheetahRun-v1", num_envs=64)
 
 Their models come from these packages, or others: ``pip install 'pyfastenv[dm-control]'``,
-``[robotics]``, ``[playground]``, ``[metaworld]``. Importing this module imports none of them: it
-holds the ids, and registers them.
+``[robotics]``, ``[playground]``, ``[metaworld]``, ``[myosuite]``. Importing this module imports
+none of them: it holds the ids, and registers them.
 """
 
 from __future__ import annotations
@@ -161,6 +161,50 @@ METAWORLD = {
 }
 
 
+# MyoSuite's, by the files in which they stand and where their episodes are truncated
+_MYOSUITE = {
+    ("pose", 100): "ElbowPose1D6MFixed ElbowPose1D6MRandom ElbowPose1D6MExoFixed "
+    "ElbowPose1D6MExoRandom FingerPoseFixed FingerPoseRandom HandPoseFixed HandPoseRandom",
+    ("pose", 200): "MotorFingerPoseFixed MotorFingerPoseRandom TorsoPoseFixed TorsoExoPoseFixed",
+    ("reach", 100): "FingerReachFixed FingerReachRandom HandReachFixed HandReachRandom",
+    ("reach", 150): "ArmReachFixed ArmReachRandom",
+    ("reach", 200): "MotorFingerReachFixed MotorFingerReachRandom",
+    ("hand", 200): "HandKeyTurnFixed HandKeyTurnRandom",
+    ("hand", 75): "HandObjHoldFixed HandObjHoldRandom",
+    ("hand", 50): "HandPenTwirlFixed HandPenTwirlRandom",
+    ("legs", 150): "LegStandRandom",
+    ("legs", 1000): "LegWalk LegHillyTerrainWalk LegStairTerrainWalk LegRoughTerrainWalk",
+}
+
+
+def myosuite_ids() -> dict[str, dict[str, Any]]:
+    """As :func:`tasks`, MyoSuite's ids: tasks, and variants of those with muscles."""
+    found: dict[str, dict[str, Any]] = {}
+    for (file, limit), names in _MYOSUITE.items():
+        for name in names.split():
+            task = {
+                "task": f"pyfastenv.suites.myosuite.{file}:{name}",
+                "max_episode_steps": limit,
+            }
+            if name.startswith("Motor"):
+                found[f"myosuite/motor{name[5:]}-v0"] = task
+                continue
+            signs: dict[str, dict[str, Any]] = {name: {}}
+            if name == "HandPoseFixed":
+                signs |= {f"HandPose{i}Fixed": {"numeral": i} for i in range(10)}
+            conditions = {"": "", "Sarc": "sarcopenia", "Fati": "fatigue"}
+            if name.startswith("Hand"):
+                conditions["Reaf"] = "reafferentation"
+            for short, condition in conditions.items():
+                for sign, arguments in signs.items():
+                    variant = {"condition": condition} if condition else {}
+                    found[f"myosuite/myo{short}{sign}-v0"] = task | arguments | variant
+    return found
+
+
+MYOSUITE = [env_id.partition("/")[2] for env_id in myosuite_ids()]
+
+
 def tasks() -> dict[str, dict[str, Any]]:
     """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
 
@@ -185,7 +229,7 @@ def tasks() -> dict[str, dict[str, Any]]:
         env_id: {"task": place, "max_episode_steps": limit}
         for env_id, (place, limit) in places.items()
     }
-    return own | robotics_ids()
+    return own | robotics_ids() | myosuite_ids()
 
 
 def register_suites() -> None:

@@ -1,0 +1,124 @@
+"""MyoSuite beside ours, under the same seeds and actions.
+
+``python tests/python/myosuite_suite.py`` (``make parity NAME=myosuite``) compares every id for
+1,000 steps and writes down how many numbers were equal. It goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import counts
+import gymnasium
+import mujoco
+import numpy as np
+from dm_control_suite import mend as mend_dm_control
+
+import pyfastenv
+from pyfastenv.suites import MYOSUITE
+
+NAMES = list(MYOSUITE)
+
+
+def mend() -> None:
+    """MyoSuite 2.11.6 asks for packages that films and logs need, and for MuJoCo 3.3's MjSpec."""
+    mend_dm_control()
+    flat = ModuleType("flatten_dict")
+    flat.flatten = flat.unflatten = lambda nested, **_: dict(nested)  # type: ignore[attr-defined]
+    sys.modules.setdefault("flatten_dict", flat)
+    for name in ("skvideo", "skvideo.io", "git", "pink", "termcolor"):
+        sys.modules.setdefault(name, mock.MagicMock())
+    if not hasattr(mujoco.MjSpec, "detach_body"):
+        mujoco.MjSpec.detach_body = mujoco.MjSpec.delete
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import myosuite  # noqa: F401
+
+
+def load(name: str, seed: int) -> Any:
+    """MyoSuite's own environment, drawing its starts from a seed."""
+    mend()
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        env: Any = gymnasium.make(name, disable_env_checker=True).unwrapped
+    env.seed(seed)
+    if hasattr(env, "ref"):  # what it tracks is drawn from the same stream
+        env.ref.np_random = env.np_random
+    return env
+
+
+def compare(name: str, num_steps: int, *, length: int = 100, seed: int = 0) -> dict[str, Any]:
+    """Runs both under the same seed and actions; every number must be equal.
+
+    Args:
+        name: MyoSuite's, such as ``"myoElbowPose1D6MRandom-v0"``.
+        num_steps: In all.
+        length: Of an episode, at most.
+        seed: Of starts and actions.
+    """
+    theirs = load(name, seed)
+    ours = pyfastenv.make_vec(
+        f"myosuite/{name}", 1, max_episode_steps=length, autoreset_mode="Disabled", num_threads=1
+    )
+    rng = np.random.default_rng(seed)
+    size = theirs.sim.model.nu
+    numbers = ended = episodes = 0
+    terminated, since = True, 0
+    hold = np.zeros(size)
+    for step in range(num_steps):
+        where = f"{name}, step {step}"
+        if terminated or since == length:
+            obs, _ = theirs.reset()
+            mine, _ = ours.reset(seed=seed if step == 0 else None)
+            np.testing.assert_array_equal(np.float32(mine[0]), obs, f"{where}: reset")
+            numbers, episodes, since = numbers + obs.size, episodes + 1, 0
+            hold = rng.uniform(-1.0, 1.0, size)
+        # one episode at random, one that holds muscles, one of slow waves, one at rest
+        wave = hold * np.sin(0.05 * since)
+        noise = rng.uniform(-1.0, 1.0, size)
+        action = (noise, hold, wave, np.zeros(size))[episodes % 4]
+        obs, reward, terminated, _, infos = theirs.step(action)
+        mine, rewards, terminations, _, my_infos = ours.step(action[None])
+        since += 1
+        np.testing.assert_array_equal(np.float32(mine[0]), obs, where)
+        np.testing.assert_array_equal(rewards[0], reward, f"{where}: reward")
+        assert terminations[0] == terminated, f"{where}: terminated"
+        terms = {
+            f"reward_{key}": weight * infos["rwd_dict"][key]
+            for key, weight in theirs.rwd_keys_wt.items()
+            if weight != 0.0 or f"reward_{key}" in my_infos
+        }
+        terms["solved"] = infos["rwd_dict"]["solved"]
+        for key, value in terms.items():
+            np.testing.assert_array_equal(my_infos[key][0], float(value), f"{where}: {key}")
+        numbers, ended = numbers + obs.size + 2 + len(terms), ended + terminated
+    ours.close()
+    theirs.close()
+    return {"numbers": numbers, "episodes": episodes, "ended": ended}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    results = Path(__file__).parents[2] / "bench" / "results" / "myosuite_parity.json"
+    parser.add_argument("--output", type=Path, default=results)
+    parser.add_argument("--steps", type=int, default=1_000)
+    parser.add_argument("names", nargs="*", help="which tasks; none means those not yet there")
+    options = parser.parse_args()
+    found = counts.read(options.output)
+    for name in options.names or [name for name in NAMES if name not in found]:
+        counted = compare(name, options.steps, seed=1)
+        row = {"steps": options.steps, **counted, "differences": 0}
+        counts.add(options.output, name, row, NAMES, "myosuite_parity")
+        print(f"{name}: {row}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
