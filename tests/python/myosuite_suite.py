@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -24,6 +26,7 @@ from dm_control_suite import mend as mend_dm_control
 
 import pyfastenv
 from pyfastenv.suites import MYOSUITE
+from pyfastenv.suites.myosuite.base import myosuite_file
 
 NAMES = list(MYOSUITE)
 
@@ -44,11 +47,20 @@ def mend() -> None:
 
 
 def load(name: str, seed: int) -> Any:
-    """MyoSuite's own environment, drawing its starts from a seed."""
+    """MyoSuite's own environment, drawing its starts from a seed.
+
+    Of MyoDex's things the wheel has other models than EnvPool's package of files: it gets those.
+    """
     mend()
+    from myosuite.envs.myo import myodm
+
+    arguments = {}
+    if name.startswith("MyoHand"):
+        file = myosuite_file("myosuite/envs/myo/assets/hand/myohand_object.xml")
+        arguments["model_path"] = "/" + os.path.relpath(file, Path(myodm.__file__).parent)
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        env: Any = gymnasium.make(name, disable_env_checker=True).unwrapped
+        env: Any = gymnasium.make(name, disable_env_checker=True, **arguments).unwrapped
     env.seed(seed)
     if hasattr(env, "ref"):  # what it tracks is drawn from the same stream
         env.ref.np_random = env.np_random
@@ -57,6 +69,9 @@ def load(name: str, seed: int) -> Any:
 
 def compare(name: str, num_steps: int, *, length: int = 100, seed: int = 0) -> dict[str, Any]:
     """Runs both under the same seed and actions; every number must be equal.
+
+    But for how far a thing of MyoDex's is turned, which MyoSuite has of eigenvectors: the reward
+    and its term may differ by rounding, and are counted.
 
     Args:
         name: MyoSuite's, such as ``"myoElbowPose1D6MRandom-v0"``.
@@ -70,7 +85,8 @@ def compare(name: str, num_steps: int, *, length: int = 100, seed: int = 0) -> d
     )
     rng = np.random.default_rng(seed)
     size = theirs.sim.model.nu
-    numbers = ended = episodes = 0
+    numbers = differences = ended = episodes = 0
+    is_turned = name.startswith("MyoHand")
     terminated, since = True, 0
     hold = np.zeros(size)
     for step in range(num_steps):
@@ -89,20 +105,31 @@ def compare(name: str, num_steps: int, *, length: int = 100, seed: int = 0) -> d
         mine, rewards, terminations, _, my_infos = ours.step(action[None])
         since += 1
         np.testing.assert_array_equal(np.float32(mine[0]), obs, where)
-        np.testing.assert_array_equal(rewards[0], reward, f"{where}: reward")
         assert terminations[0] == terminated, f"{where}: terminated"
         terms = {
             f"reward_{key}": weight * infos["rwd_dict"][key]
             for key, weight in theirs.rwd_keys_wt.items()
             if weight != 0.0 or f"reward_{key}" in my_infos
         }
-        terms["solved"] = infos["rwd_dict"]["solved"]
-        for key, value in terms.items():
-            np.testing.assert_array_equal(my_infos[key][0], float(value), f"{where}: {key}")
-        numbers, ended = numbers + obs.size + 2 + len(terms), ended + terminated
+        if not is_turned:
+            terms["solved"] = infos["rwd_dict"]["solved"]
+        pairs = {"reward": (rewards[0], reward)}
+        pairs |= {key: (my_infos[key][0], float(value)) for key, value in terms.items()}
+        for key, (got, expected) in pairs.items():
+            if is_turned and key in ("reward", "reward_object"):
+                differences += got != expected
+                np.testing.assert_allclose(got, expected, 1e-12, 1e-15, err_msg=f"{where}: {key}")
+            else:
+                np.testing.assert_array_equal(got, expected, f"{where}: {key}")
+        numbers, ended = numbers + obs.size + 1 + len(pairs), ended + terminated
     ours.close()
     theirs.close()
-    return {"numbers": numbers, "episodes": episodes, "ended": ended}
+    return {
+        "numbers": numbers,
+        "episodes": episodes,
+        "ended": ended,
+        "differences": int(differences),
+    }
 
 
 def main() -> None:
@@ -115,9 +142,10 @@ def main() -> None:
     found = counts.read(options.output)
     for name in options.names or [name for name in NAMES if name not in found]:
         counted = compare(name, options.steps, seed=1)
-        row = {"steps": options.steps, **counted, "differences": 0}
+        row = {"steps": options.steps, **counted}
         counts.add(options.output, name, row, NAMES, "myosuite_parity")
         print(f"{name}: {row}", flush=True)
+        gc.collect()  # MyoSuite's models hold each other
 
 
 if __name__ == "__main__":

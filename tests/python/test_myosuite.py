@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -13,14 +14,17 @@ from parity import assert_same
 import pyfastenv
 from pyfastenv.suites import myosuite_ids, packages
 
-pytest.importorskip("myosuite")
+if find_spec("myosuite") is None:  # importing it takes what mend stands in for
+    pytest.skip("myosuite is not installed", allow_module_level=True)
 
-# a motor and a weight beside muscles; tiredness; a moved tendon; forces, and ground of one's own
+# a motor and a weight beside muscles; tiredness; a moved tendon; forces, and ground of one's own;
+# a thing that is tracked
 FEW = [
     "myoElbowPose1D6MExoRandom-v0",
     "myoFatiHandReachRandom-v0",
     "myoReafHandPenTwirlRandom-v0",
     "myoSarcLegRoughTerrainWalk-v0",
+    "MyoHandCupDrink-v0",
 ]
 
 
@@ -45,7 +49,7 @@ def test_ids_are_myosuites() -> None:
         assert spec.max_episode_steps == arguments["max_episode_steps"], env_id
         condition = arguments.get("condition", "")
         assert spec.kwargs.get("muscle_condition", "") == condition, env_id
-    theirs = [name for name in gymnasium.registry if name.startswith(("myo", "motor"))]
+    theirs = [name for name in gymnasium.registry if name.startswith(("myo", "motor", "MyoHand"))]
     apart = {name for name in theirs if name not in NAMES and "/" not in name}
     assert all("Challenge" in name or "HandReorient" in name for name in apart), apart
 
