@@ -91,7 +91,7 @@ class Muscles(Task):
         self.resting[:] = 1.0
 
     def drive(self, action):
-        """What an action asks of each actuator."""
+        """Each actuator's control under an action, before muscles tire."""
         if not self.has_muscles:
             return self.middle + action * self.width / 2.0
         return np.where(self.is_muscle, 1.0 / (1.0 + np.exp(-5.0 * (action - 0.5))), action)
@@ -152,5 +152,5 @@ def length(x):
 
 
 def cosine(a, b):
-    """Of the angle between two vectors of three, in the order of NumPy's einsum."""
+    """The cosine between two vectors of three, added up in the order of NumPy's einsum."""
     return ((a[0] * b[0] + a[2] * b[2]) + a[1] * b[1]) / (length(a) * length(b))

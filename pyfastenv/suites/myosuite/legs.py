@@ -123,7 +123,7 @@ class LegWalk(Legs):
         return total / self.total_mass
 
     def velocity(self, data):
-        """Of the centre of mass, to the side and forward [m/s]."""
+        """The velocity of the centre of mass, to the side and forward [m/s]."""
         return np.array((-self.weigh(data.cvel, 3), -self.weigh(data.cvel, 4)))
 
     def sway(self, data):

@@ -63,7 +63,7 @@ class Track(Muscles, actuators=45):
         return data.qpos[:HAND] - self.joints
 
     def speed_gaps(self, data):
-        """What the hand's velocities miss; one zero where none are wanted."""
+        """How far the hand's velocities are off; one zero where none are given."""
         return np.zeros(1)
 
     def turned(self, data):
