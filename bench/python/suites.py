@@ -2,10 +2,10 @@
 
 ``ten`` are ten tasks of dm_control's, beside EnvPool and dm_control; ``rest`` are all others of
 dm_control's and gymnasium-robotics' that EnvPool has too; ``playground`` are MuJoCo Playground's,
-``metaworld`` MetaWorld's. Writes bench/results/suites_ten.json (machine, settings, every raw rate)
-and suites_ten.md, or suites_rest …: for every id each one's rate, the ratios of ours to theirs, and
-their geometric mean over the ids. EnvPool has a MuJoCo of its own; dm_control runs one environment,
-as it does.
+``metaworld`` MetaWorld's, ``myosuite`` MyoSuite's (healthy; six of MyoDex's). Writes
+bench/results/suites_ten.json (machine, settings, every raw rate) and suites_ten.md, or suites_rest
+…: for every id each one's rate, the ratios of ours to theirs, and their geometric mean over the
+ids. EnvPool has a MuJoCo of its own; dm_control runs one environment, as it does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import tyro
 
 import pyfastenv
 from pyfastenv.experiments import measure, sections
-from pyfastenv.suites import DM_CONTROL, METAWORLD, PLAYGROUND, camel, robotics_ids
+from pyfastenv.suites import DM_CONTROL, METAWORLD, PLAYGROUND, camel, myosuite_ids, robotics_ids
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -47,7 +47,7 @@ TEN = [
 class Options(sections.Options):
     """Which ids, and how."""
 
-    which: tyro.conf.Positional[Literal["ten", "rest", "playground", "metaworld"]]
+    which: tyro.conf.Positional[Literal["ten", "rest", "playground", "metaworld", "myosuite"]]
     rounds: int = 10
     seconds: float = 0.5
     """Duration of one rate's measurement [s]."""
@@ -74,6 +74,10 @@ def ids_of(options: Options) -> list[str]:
         return list(PLAYGROUND)
     if options.which == "metaworld":
         return [f"metaworld/{name}" for name in METAWORLD]
+    if options.which == "myosuite":
+        ids = myosuite_ids()
+        own = [each for each in ids if not {"condition", "numeral", "thing"} & ids[each].keys()]
+        return own + [each for each in ids if "thing" in ids[each]][13::30]
     theirs = set(envpool.list_all_envs())
     ours = (*DM_CONTROL, *robotics_ids())
     return [env_id for env_id in ours if env_id in theirs and env_id not in TEN]
@@ -83,7 +87,9 @@ def rivals_id(env_id: str) -> str:
     """EnvPool's name of an id."""
     suite, _, name = env_id.rpartition("/")
     task, _, version = name.rpartition("-")
-    return f"MetaWorld/{camel(*task.split('-'))}-{version}" if suite else env_id
+    if suite == "metaworld":
+        return f"MetaWorld/{camel(*task.split('-'))}-{version}"
+    return name
 
 
 def compare(env_id: str, args: Options) -> sections.Row:

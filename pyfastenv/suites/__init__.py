@@ -3,8 +3,8 @@
     envs = pyfastenv.make_vec("CheetahRun-v1", num_envs=64)
 
 Their models come from these packages, or others: ``pip install 'pyfastenv[dm-control]'``,
-``[robotics]``, ``[playground]``, ``[metaworld]``. Importing this module imports none of them: it
-holds the ids, and registers them.
+``[robotics]``, ``[playground]``, ``[metaworld]``, ``[myosuite]``. Importing this module imports
+none of them: it holds the ids, and registers them.
 """
 
 from __future__ import annotations
@@ -161,6 +161,101 @@ METAWORLD = {
 }
 
 
+# MyoSuite's, by the files in which they stand and where their episodes are truncated
+_MYOSUITE = {
+    ("pose", 100): "ElbowPose1D6MFixed ElbowPose1D6MRandom ElbowPose1D6MExoFixed "
+    "ElbowPose1D6MExoRandom FingerPoseFixed FingerPoseRandom HandPoseFixed HandPoseRandom",
+    ("pose", 200): "MotorFingerPoseFixed MotorFingerPoseRandom TorsoPoseFixed TorsoExoPoseFixed",
+    ("reach", 100): "FingerReachFixed FingerReachRandom HandReachFixed HandReachRandom",
+    ("reach", 150): "ArmReachFixed ArmReachRandom",
+    ("reach", 200): "MotorFingerReachFixed MotorFingerReachRandom",
+    ("hand", 200): "HandKeyTurnFixed HandKeyTurnRandom",
+    ("hand", 75): "HandObjHoldFixed HandObjHoldRandom",
+    ("hand", 50): "HandPenTwirlFixed HandPenTwirlRandom",
+    ("legs", 150): "LegStandRandom",
+    ("legs", 1000): "LegWalk LegHillyTerrainWalk LegStairTerrainWalk LegRoughTerrainWalk",
+}
+
+# MyoDex's things, and the motions that were recorded of each
+_THINGS = """
+    airplane fly1 lift pass1, alarmclock lift see1 pass1, apple lift pass1, banana pass1,
+    binoculars pass1, bowl drink2 pass1, camera pass1, coffeemug, cubelarge pass1,
+    cubemedium inspect1, cubesmall pass1 lift, cup drink1 pass1 pour1, cylinderlarge inspect1,
+    cylindermedium lift pass1, cylindersmall inspect1 pass1, duck inspect1 lift pass1,
+    elephant lift pass1, eyeglasses pass1, flashlight lift on1 on2 pass1, flute pass1,
+    gamecontroller pass1, hammer use1 pass1, hand inspect1, headphones pass1, knife chop1,
+    lightbulb pass1, mouse lift use1 pass1, mug drink3 lift pass1, phone lift,
+    piggybank use1 pass1, pyramidlarge pass1, pyramidmedium pass1, pyramidsmall inspect1,
+    scissors use1, spherelarge pass1, spheremedium lift inspect1,
+    spheresmall inspect1 lift pass1, stamp stamp1 lift, stanfordbunny inspect1 pass1,
+    stapler lift staple1 staple2, teapot pour2, toothbrush brush1 lift,
+    toothpaste lift squeeze1, toruslarge inspect1 lift, torusmedium lift pass1,
+    torussmall lift pass1, train play1, watch lift pass1, waterbottle shake1 lift pass1,
+    wineglass drink2 lift toast1 pass1
+"""
+_MYODEX = {thing: motions for thing, *motions in map(str.split, _THINGS.split(","))}
+# those whose ids are not the thing and the motion without its 1
+_MYODEX_IDS = {
+    "cubemedium_inspect1": "CubemediumLInspect",
+    "flashlight_on1": "Flashlight1On",
+    "flashlight_on2": "Flashlight2On",
+    "stapler_staple1": "StaplerStaple1",
+    "toothbrush_brush1": "ToothbrushBrush1",
+    "toothpaste_squeeze1": "ToothpasteSqueeze1",
+    "wineglass_toast1": "WineglassToast1",
+}
+
+
+def _myodex_ids() -> dict[str, dict[str, Any]]:
+    place = "pyfastenv.suites.myosuite.track"
+    found: dict[str, dict[str, Any]] = {}
+    for thing, motions in _MYODEX.items():
+        for kind in ("Fixed", "Random"):
+            found[f"myosuite/MyoHand{thing.title()}{kind}-v0"] = {
+                "task": f"{place}:{kind}",
+                "max_episode_steps": 50,
+                "thing": thing,
+            }
+        for name in (f"{thing}_{motion}" for motion in motions):
+            word = _MYODEX_IDS.get(name, name.removesuffix("1").title().replace("_", ""))
+            found[f"myosuite/MyoHand{word}-v0"] = {
+                "task": f"{place}:Motion",
+                "max_episode_steps": 75,
+                # MyoSuite passes a wine glass along the piggy bank's motion
+                "thing": "wineglass" if name == "piggybank_pass1" else thing,
+                "motion": name,
+            }
+    return found
+
+
+def myosuite_ids() -> dict[str, dict[str, Any]]:
+    """As :func:`tasks`, MyoSuite's ids: tasks, and variants of those with muscles."""
+    found: dict[str, dict[str, Any]] = {}
+    for (file, limit), names in _MYOSUITE.items():
+        for name in names.split():
+            task = {
+                "task": f"pyfastenv.suites.myosuite.{file}:{name}",
+                "max_episode_steps": limit,
+            }
+            if name.startswith("Motor"):
+                found[f"myosuite/motor{name[5:]}-v0"] = task
+                continue
+            signs: dict[str, dict[str, Any]] = {name: {}}
+            if name == "HandPoseFixed":
+                signs |= {f"HandPose{i}Fixed": {"numeral": i} for i in range(10)}
+            conditions = {"": "", "Sarc": "sarcopenia", "Fati": "fatigue"}
+            if name.startswith("Hand"):
+                conditions["Reaf"] = "reafferentation"
+            for short, condition in conditions.items():
+                for sign, arguments in signs.items():
+                    variant = {"condition": condition} if condition else {}
+                    found[f"myosuite/myo{short}{sign}-v0"] = task | arguments | variant
+    return found | _myodex_ids()
+
+
+MYOSUITE = [env_id.partition("/")[2] for env_id in myosuite_ids()]
+
+
 def tasks() -> dict[str, dict[str, Any]]:
     """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
 
@@ -185,7 +280,7 @@ def tasks() -> dict[str, dict[str, Any]]:
         env_id: {"task": place, "max_episode_steps": limit}
         for env_id, (place, limit) in places.items()
     }
-    return own | robotics_ids()
+    return own | robotics_ids() | myosuite_ids()
 
 
 def register_suites() -> None:

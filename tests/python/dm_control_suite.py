@@ -25,13 +25,13 @@ SIGNIFICANCE = 1e-3  # of one task's starts, if the distributions are equal
 
 def load(env_id: str, seed: int = 0) -> Any:
     """dm_control's own environment of an id."""
-    _mend()
+    mend()
     from dm_control import suite
 
     return suite.load(*DM_CONTROL[env_id], task_kwargs={"random": seed})
 
 
-def _mend() -> None:
+def mend() -> None:
     """dm_control 1.0.50 asks for arrays of mjModel and mjData that MuJoCo 4 has no more."""
     from dm_control.mujoco.wrapper.mjbindings import sizes
 

