@@ -5,12 +5,9 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-/// Whether a factor is updated in half of the lanes where the others have no more updates.
-#if PYFASTENV_LANES == 8 && defined(__AVX512VL__)
-constexpr bool kHasHalves = true;
-#else
-constexpr bool kHasHalves = false;
-#endif
+/// Whether a matrix of n rows is updated in half of the lanes where the others have no more
+/// updates.
+bool UpdatesInHalves(int n);
 
 /// A number of each half of the lanes.
 struct HalfCounts {
@@ -23,14 +20,13 @@ struct Cholesky {
   Mask (*factor)(Lane* L, int n);
   /// r = (L Lᵀ)⁻¹ v.
   void (*solve)(Lane* r, const Lane* L, const Lane* v, int n);
+  /// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (rows of n) is spoilt. Where x is
+  /// zero nothing changes, as it is in each half of the lanes behind its `count`. Returns lanes
+  /// that lost rank.
+  Mask (*update)(Lane* L, Lane* x, const Lane* sign, HalfCounts count, int n);
 };
 
 /// The functions for matrices of n rows.
 const Cholesky& CholeskyOfSize(int n);
-
-/// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (rows of n) is spoilt. Where x is zero
-/// nothing changes, as it is in each half of the lanes behind its `count`. Returns lanes that lost
-/// rank.
-Mask UpdateFactor(Lane* L, Lane* x, const Lane* sign, HalfCounts count, int n);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

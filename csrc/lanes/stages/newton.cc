@@ -201,7 +201,7 @@ class Newton {
     }
     Lane *const direction = w_.Mgrad + first_, *const gradient = w_.gradient + first_;
     if (some == 0) return cholesky_.solve(direction, w_.hessian, gradient, n_);
-    const LaneOrder order(count);
+    const LaneOrder order(count, n_);
     MakeConeHessian(order);
     for (int i = 0; i < n_; ++i) w_.update[i] = order.Ordered(gradient[i]);
     cholesky_.solve(direction, w_.cone_hessian, w_.update, n_);
@@ -395,7 +395,7 @@ class Newton {
     s_.redo |= Bits(updates.Finish()) & ~done_ & kAllLanes;  // MuJoCo would factor anew
   }
 
-  Updates UpdatesOf(Lane* factor) { return {factor, n_, w_.updates, w_.update_signs}; }
+  Updates UpdatesOf(Lane* factor) { return {cholesky_, factor, n_, w_.updates, w_.update_signs}; }
 
   const Tables& t_;
   Scratch& s_;

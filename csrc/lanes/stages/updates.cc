@@ -2,7 +2,7 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-LaneOrder::LaneOrder(const int* count) {
+LaneOrder::LaneOrder(const int* count, int n) {
   int most[2] = {0, 0};  // of the halves as they are
   for (int l = 0; l < kWidth; ++l) {
     int& of_half = most[2 * l < kWidth ? 0 : 1];
@@ -13,7 +13,7 @@ LaneOrder::LaneOrder(const int* count) {
     from_[place] = l;
   }
   const int less = most[0] < most[1] ? most[0] : most[1];
-  moves_ = kHasHalves && count[from_[kWidth / 2]] < less;
+  moves_ = UpdatesInHalves(n) && count[from_[kWidth / 2]] < less;
   for (int place = 0; place < kWidth; ++place) {
     if (!moves_) from_[place] = place;
     to_[from_[place]] = place;
@@ -67,7 +67,7 @@ Mask Updates::Finish() {
     if (count_[l] > most) most = count_[l];
     count_[l] = 0;
   }
-  if (max_count_ > 0) low_ = low_ | UpdateFactor(factor_, rows_, signs_, counts, n_);
+  if (max_count_ > 0) low_ = low_ | cholesky_.update(factor_, rows_, signs_, counts, n_);
   max_count_ = 0;
   return low_;
 }

@@ -7,11 +7,11 @@
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 /// An order of lanes in which the four with most updates are one half of eight, so that the other
-/// half is done early (UpdateFactor); lanes stay where they are if that makes no difference.
+/// half is done early (Cholesky::update); lanes stay where they are if that makes no difference.
 class LaneOrder {
  public:
-  /// `count` (kWidth): each lane's updates.
-  explicit LaneOrder(const int* count);
+  /// Of matrices of n rows; `count` (kWidth): each lane's updates.
+  LaneOrder(const int* count, int n);
 
   bool moves() const { return moves_; }
   Lane Ordered(Lane a) const { return Moved(a, from_); }
@@ -36,8 +36,8 @@ class LaneOrder {
 class Updates {
  public:
   /// Of a factor of n rows; `rows` (kMaxUpdates, n) and `signs` (kMaxUpdates) are where they wait.
-  Updates(Lane* factor, int n, Lane* rows, Lane* signs)
-      : factor_(factor), n_(n), rows_(rows), signs_(signs) {}
+  Updates(const Cholesky& cholesky, Lane* factor, int n, Lane* rows, Lane* signs)
+      : cholesky_(cholesky), factor_(factor), n_(n), rows_(rows), signs_(signs) {}
 
   /// Adds Σ sign x_k x_kᵀ, x (count <= 6, n), in `lanes`.
   void Add(const Lane* x, int count, Lane sign, unsigned lanes);
@@ -48,6 +48,7 @@ class Updates {
   // From row `place` on; other lanes' rows are zero until they get some.
   void Place(const Lane* x, int count, Lane sign, unsigned lanes, int place);
 
+  const Cholesky& cholesky_;
   Lane* const factor_;
   const int n_;
   Lane *const rows_, *const signs_;
