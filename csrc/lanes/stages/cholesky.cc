@@ -19,6 +19,7 @@ template <>
 struct MaskOfType<Half> {
   using Type = long long __attribute__((vector_size(32)));
 };
+inline Half Max(Half a, Half b) { return (Half)_mm256_max_pd((__m256d)a, (__m256d)b); }
 inline Half Sqrt(Half a) { return (Half)_mm256_sqrt_pd((__m256d)a); }
 inline unsigned Bits(MaskOfType<Half>::Type m) { return _mm256_movepi64_mask((__m256i)m); }
 #else
@@ -38,9 +39,8 @@ struct Pivot {
 
   [[gnu::always_inline]] Pivot(V& entry, V x_k, V sign, MaskOf<V>& low) : old(entry), x(x_k) {
     const V squared = old * old + sign * (x * x);
-    const MaskOf<V> lost = squared < kMinVal;
-    low = low | lost;
-    diagonal = entry = Sqrt(lost ? V{} + kMinVal : squared);
+    low = low | (squared < kMinVal);
+    diagonal = entry = Sqrt(Max(V{} + kMinVal, squared));
   }
 };
 
@@ -114,8 +114,8 @@ struct Sized {
     }
   }
 
-  // The same for many rows, n > 1, in all lanes or half of them: what the next column's divisions
-  // wait for comes first, and the rest of the column while they are under way.
+  // The same, n > 1, of many rows in all lanes or of any in half of them: what the next column's
+  // divisions wait for comes first, and the rest of the column while they are under way.
   template <class V>
   static void UpdateOneInStages(V* L, int n, V* x, V sign, MaskOf<V>& low) {
     constexpr int kStep = sizeof(Lane) / sizeof(V);  // to the next number of the same lanes
@@ -228,7 +228,7 @@ struct Sized {
         UpdateTwo(L, x + k * n, x + (k + 1) * n, n, sign[k], sign[k + 1], low);
       }
     };
-    if constexpr (kHasHalves && N == 0) {
+    if constexpr (kHasHalves && N != 1) {
       update_pairs(some < all ? some + 1 : all);
       if (k >= some) return low | UpdateHalf(L, x, sign, k, all, n, half);
     }
@@ -242,7 +242,7 @@ struct Sized {
 
 }  // namespace
 
-bool UpdatesInHalves(int n) { return kHasHalves && n > kMaxUnrolled; }
+bool UpdatesInHalves(int n) { return kHasHalves && n > 1; }
 
 const Cholesky& CholeskyOfSize(int n) { return FunctionsOfSize<Sized>(n); }
 

@@ -17,7 +17,8 @@ struct ContactLanes {
   unsigned lanes;           // that have one
   unsigned frictional = 0;  // with friction
   int condim = 1;           // the greatest
-  int condims[kWidth];      // 0 without a contact
+  int least_condim = 6;
+  int condims[kWidth];  // 0 without a contact
   Lane friction[kFrictions] = {};
   Lane margin, inverse_weight;
   int softness[kWidth];
@@ -50,6 +51,7 @@ ContactLanes::ContactLanes(const Tables& t, const Scratch& s, int k)
     any_dof |= pair.dofs1 | pair.dofs2;
     condims[l] = present ? surface.condim : 0;
     if (condims[l] > condim) condim = condims[l];
+    if (present && condims[l] < least_condim) least_condim = condims[l];
     frictional |= static_cast<unsigned>(condims[l] > 1) << l;
   }
   __builtin_memcpy(&inverse_weight, weights, sizeof(weights));
@@ -77,9 +79,10 @@ unsigned CompleteFrame(Lane* f) {
 }
 
 // Of one dof: the contact point's velocity on body 2 less that on body 1, in the contact's frame,
-// then the turning velocity. The first `condim` of the six are computed.
-void RelativeMotion(const Lane* frame, const Lane* motion, const Lane* arm, const ContactLanes& g,
-                    int dof, Lane* relative) {
+// then the turning velocity: the first kCount of the six.
+template <int kCount>
+inline void RelativeMotion(const Lane* frame, const Lane* motion, const Lane* arm,
+                           const ContactLanes& g, int dof, Lane* relative) {
   const Mask moves = HasBit(g.dofs1 | g.dofs2, dof);
   const auto difference = [&](Lane* velocity) {
     if ((g.any_dof1 >> dof & 1) != 0) {
@@ -93,17 +96,22 @@ void RelativeMotion(const Lane* frame, const Lane* motion, const Lane* arm, cons
   for (int q = 0; q < 3; ++q) moved[q] = motion[3 + q] + moved[q];
   difference(moved);
   // MuJoCo's sums begin at zero, so that none is a negative zero
-  for (int k = 0; k < (g.condim == 1 ? 1 : 3); ++k) relative[k] = Dot3(frame + 3 * k, moved) + 0.0;
-  if (g.condim <= 3) return;
-  Lane turned[3] = {motion[0], motion[1], motion[2]};
-  difference(turned);
-  for (int k = 3; k < g.condim; ++k) relative[k] = Dot3(frame + 3 * (k - 3), turned) + 0.0;
+  for (int k = 0; k < (kCount == 1 ? 1 : 3); ++k) relative[k] = Dot3(frame + 3 * k, moved) + 0.0;
+  if constexpr (kCount > 3) {
+    Lane turned[3] = {motion[0], motion[1], motion[2]};
+    difference(turned);
+    for (int k = 3; k < kCount; ++k) relative[k] = Dot3(frame + 3 * (k - 3), turned) + 0.0;
+  }
 }
 
-// The rows' Jacobians: normal velocity, plus and minus friction times each of the others.
+// The rows' Jacobians: normal velocity, plus and minus friction times each of the others. Of
+// kCondim, the greatest of any lane.
+template <int kCondim>
 void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, int k, int num_rows,
                      Lane* J) {
   const Mask frictional = FromBits(g.frictional);
+  const bool all_frictional = (g.lanes & ~g.frictional) == 0;
+  const Lane* frame = s.contacts.frame + 9 * k;
   Lane arm[3] = {};
   int root = -1;  // of the dofs' tree, whose center of mass motions are about
   for (int i = 0; i < t.nv; ++i) {
@@ -115,30 +123,49 @@ void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, i
       root = root_of_dof;
       for (int q = 0; q < 3; ++q) arm[q] = s.contacts.pos[3 * k + q] - s.subtree_com[3 * root + q];
     }
-    Lane relative[6];
-    RelativeMotion(s.contacts.frame + 9 * k, s.cdof + 6 * i, arm, g, i, relative);
-    if (g.condim == 1 || t.elliptic) {
-      for (int q = 0; q < num_rows; ++q) J[q * t.nv + i] = relative[q];
+    Lane relative[kCondim];
+    RelativeMotion<kCondim>(frame, s.cdof + 6 * i, arm, g, i, relative);
+    if (kCondim == 1 || t.elliptic) {
+      for (int q = 0; q < kCondim; ++q) J[q * t.nv + i] = relative[q];
       continue;
     }
-    for (int q = 1; q < g.condim; ++q) {
+    for (int q = 1; q < kCondim; ++q) {
       Lane* pair = J + 2 * (q - 1) * t.nv + i;
-      pair[0] = relative[0] + relative[q] * g.friction[q - 1];
-      pair[t.nv] = relative[0] + relative[q] * -g.friction[q - 1];
+      const Lane along = relative[q] * g.friction[q - 1];
+      pair[0] = relative[0] + along;
+      pair[t.nv] = relative[0] - along;
     }
-    J[i] = Select(frictional, J[i], relative[0]);
+    if (!all_frictional) J[i] = Select(frictional, J[i], relative[0]);
   }
 }
 
-// R of the rows, from the normal's.
+void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, int k, int num_rows,
+                     Lane* J) {
+  switch (g.condim) {
+    case 1:
+      return ContactJacobian<1>(t, s, g, k, num_rows, J);
+    case 3:
+      return ContactJacobian<3>(t, s, g, k, num_rows, J);
+    case 4:
+      return ContactJacobian<4>(t, s, g, k, num_rows, J);
+    default:
+      return ContactJacobian<6>(t, s, g, k, num_rows, J);
+  }
+}
+
+// R of the rows, from the normal's, and D.
 void RegularizeFriction(const Tables& t, const ContactLanes& g, Lane R_normal, int num_rows,
-                        Lane* R, Lane* mu_of_cone) {
+                        Lane* R, Lane* D, Lane* mu_of_cone) {
   const double impratio = t.impratio > kMinVal ? t.impratio : kMinVal;
   const Lane R_tangent = impratio == 1 ? R_normal : R_normal / impratio;
   const Lane mu = impratio == 1 ? g.friction[0] : g.friction[0] * Sqrt(R_tangent / R_normal);
   if (!t.elliptic) {
     const Lane R_edge = Select(FromBits(g.frictional), 2.0 * mu * mu * R_normal, R_normal);
-    for (int q = 0; q < num_rows; ++q) R[q] = R_edge;
+    const Lane D_edge = 1.0 / R_edge;
+    for (int q = 0; q < num_rows; ++q) {
+      R[q] = R_edge;
+      D[q] = D_edge;
+    }
     return;
   }
   *mu_of_cone = mu;
@@ -147,10 +174,12 @@ void RegularizeFriction(const Tables& t, const ContactLanes& g, Lane R_normal, i
   for (int q = 2; q < num_rows; ++q) {
     R[q] = R_tangent * g.friction[0] * g.friction[0] / (g.friction[q - 1] * g.friction[q - 1]);
   }
+  for (int q = 0; q < num_rows; ++q) D[q] = 1.0 / R[q];
 }
 
 // Lanes whose contact has a row.
 unsigned LanesWithRow(const Tables& t, const ContactLanes& g, int row) {
+  if (row < RowsOfContact(t, g.least_condim)) return g.lanes;
   unsigned bits = 0;
   for (int l = 0; l < kWidth; ++l) bits |= static_cast<unsigned>(row < g.RowsIn(t, l)) << l;
   return bits;
@@ -174,7 +203,8 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
   const int first = c.first_row[k], num_rows = c.num_rows[k];
   ContactJacobian(t, s, g, k, num_rows, rows.J + first * t.nv);
   Lane mu = Splat(0);
-  RegularizeFriction(t, g, Regularizer(impedance, g.inverse_weight), num_rows, rows.R + first, &mu);
+  RegularizeFriction(t, g, Regularizer(impedance, g.inverse_weight), num_rows, rows.R + first,
+                     rows.D + first, &mu);
   if (t.elliptic && num_rows > 1) AddCone(rows.cones, g, first, num_rows, mu);
   for (int q = 0; q < num_rows; ++q) {
     const int r = first + q;
@@ -185,7 +215,6 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
     rows.impedance[r] = impedance;
     rows.stiffness[r] = along_normal ? soft.stiffness : Splat(0);
     rows.damping[r] = soft.damping;
-    rows.D[r] = 1.0 / rows.R[r];
   }
   if (!t.several_trees) return;
   for (int l = 0; l < kWidth; ++l) {

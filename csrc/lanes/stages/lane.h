@@ -122,8 +122,14 @@ inline Lane ZeroWhereNone(Lane a, Lane x) {
   const Mask none = a == 0.0;
   return Any(none) ? Select(none, Splat(0), x) : x;
 }
+/// a > b ? a : b and a < b ? a : b.
+#if PYFASTENV_LANES == 8 && defined(__AVX512F__)
+inline Lane Max(Lane a, Lane b) { return (Lane)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b); }
+inline Lane Min(Lane a, Lane b) { return (Lane)_mm512_maskz_min_pd(0xff, (__m512d)a, (__m512d)b); }
+#else
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
 inline Lane Min(Lane a, Lane b) { return Select(a < b, a, b); }
+#endif
 inline Lane Clip(Lane x, Lane low, Lane high) {
   return Select(x < low, low, Select(x > high, high, x));
 }
