@@ -17,8 +17,8 @@ LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   const size_t padding = (kAlignment - address % kAlignment) % kAlignment;
   NarrowPhaseCall narrow_phase{};
-  if (plan_->collision_model() != nullptr) {
-    narrow_phase_ = std::make_unique<NarrowPhase>(plan_->collision_model(), tables_);
+  if (plan_->kept_model() != nullptr) {
+    narrow_phase_ = std::make_unique<NarrowPhase>(plan_->kept_model(), tables_);
     narrow_phase = narrow_phase_->call();
   }
   scratch_ =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -46,11 +47,13 @@ NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tab
       header_(*model_),
       tables_(tables),
       separation_(*model_, tables_),
+      rays_(*model_),
       data_(mj_makeData(model_.get())),
       touching_(mj_makeData(&TwoSpheres())) {
   if (data_ == nullptr || touching_ == nullptr) throw std::bad_alloc();
   mj_kinematics(&TwoSpheres(), touching_.get());
   of_lanes_.fill(model_.get());
+  geom_size_.resize(3 * static_cast<size_t>(model_->ngeom));
 }
 
 void NarrowPhase::SetModels(const mjModel* const* models, int count) {
@@ -142,6 +145,25 @@ int NarrowPhase::List(void* self, int lane, const ListedContact** contacts) {
   }
   *contacts = that.listed_.data();
   return static_cast<int>(that.listed_.size());
+}
+
+double NarrowPhase::Cast(void* self, int lane, const RayTarget& target, const GeomPlace& place,
+                         const double* from, const double* along) {
+  auto& that = *static_cast<NarrowPhase*>(self);
+  mjData& d = *that.data_;
+  const ptrdiff_t geom = target.geom;
+  if (that.model_->geom_type[geom] != mjGEOM_MESH) {
+    return that.rays_.Cast(target, place, from, along, d);
+  }
+  mjModel m =
+      *that.of_lanes_[static_cast<size_t>(lane)];  // of whose mesh the plan may know nothing
+  m.geom_size = that.geom_size_.data();
+  std::copy_n(place.size, 3, m.geom_size + 3 * geom);
+  std::copy_n(place.pos, 3, d.geom_xpos + 3 * geom);
+  std::copy_n(place.mat, 9, d.geom_xmat + 9 * geom);
+  double x = std::numeric_limits<double>::quiet_NaN();
+  that.Run([&] { x = mj_rayMesh(&m, &d, target.geom, from, along, nullptr); });
+  return x;
 }
 
 }  // namespace pyfastenv::lanes

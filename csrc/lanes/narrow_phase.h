@@ -1,6 +1,6 @@
 // MuJoCo's own collisions: the functions of pairs of geoms that lanes have no code for (boxes,
 // meshes, height fields …), and all of mj_collision, where a touch is so slight that MuJoCo's broad
-// and middle phases may not see it.
+// and middle phases may not see it. And its functions of rays.
 //
 // The functions take one environment at a time and see nothing of it but the two geoms' frames, so
 // the contacts are MuJoCo's. Only lanes in which bounding volumes meet ask for them, and they are
@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "lanes/rays.h"
 #include "lanes/separation.h"
 #include "lanes/tables.h"
 
@@ -26,7 +27,7 @@ class NarrowPhase {
   NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables);
 
   /// The function that the stages call. Until this object is gone.
-  NarrowPhaseCall call() { return {this, Collide, PositionsOf, List}; }
+  NarrowPhaseCall call() { return {this, Collide, PositionsOf, List, Cast}; }
   /// The models whose meshes' hulls and faces these lanes have until the next call: as the plan's
   /// but for these. Lanes behind them have the first one's.
   void SetModels(const mjModel* const* models, int count);
@@ -39,6 +40,9 @@ class NarrowPhase {
 
   static Positions PositionsOf(void* self);
   static int List(void* self, int lane, const ListedContact** contacts);
+
+  static double Cast(void* self, int lane, const RayTarget& target, const GeomPlace& place,
+                     const double* from, const double* along);
 
   const mjModel& ModelOf(int lane);
   void ClearBuffer();
@@ -54,10 +58,12 @@ class NarrowPhase {
   mjModel header_;  // of the lane that is asked about
   const Tables& tables_;
   Separation separation_;
+  Rays rays_;
   std::unique_ptr<mjData, DeleteData> data_;
   std::unique_ptr<mjData, DeleteData> touching_;  // of two spheres that do
   bool has_cleared_buffer_ = false;
   std::vector<ListedContact> listed_;
+  std::vector<mjtNum> geom_size_;  // that a ray meets
 };
 
 }  // namespace pyfastenv::lanes

@@ -169,7 +169,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::stri
   SetConstrainedTrees(m);
   DeriveNumbers();
   SetRowLayout(m);
-  if (sensing == Sensing::kYes) AddSensors(m);
+  if (sensing == Sensing::kYes) AddSensors(m, whole);
   tables_.sine_by_series = kernels.series_agrees();
   programs_.Make(tables_, kernels_);
 }
@@ -485,10 +485,15 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   tables_.num_pairs = static_cast<int>(pairs_.size());
   tables_.surface = surfaces_.data();
   if (!asks_mujoco) return;
-  collision_model_ = {mj_copyModel(nullptr, &whole),
-                      [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
-  if (collision_model_ == nullptr) throw std::bad_alloc();
-  derivation_.SetVolumes(collision_model_);
+  KeepModel(whole);
+  derivation_.SetVolumes(kept_model_);
+}
+
+void Plan::KeepModel(const mjModel& whole) {
+  if (kept_model_ != nullptr) return;
+  kept_model_ = {mj_copyModel(nullptr, &whole),
+                 [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
+  if (kept_model_ == nullptr) throw std::bad_alloc();
 }
 
 void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes) {

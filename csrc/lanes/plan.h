@@ -49,8 +49,8 @@ class Plan {
 
   const Tables& tables() const { return tables_; }
   const Kernels& kernels() const { return kernels_; }
-  /// For what MuJoCo's collisions are asked about; null if they never are.
-  const std::shared_ptr<const mjModel>& collision_model() const { return collision_model_; }
+  /// For what MuJoCo's collisions and rays are asked about; null if they never are.
+  const std::shared_ptr<const mjModel>& kept_model() const { return kept_model_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }
   /// The model fields that each environment has its own numbers of, in the order asked for.
@@ -77,7 +77,8 @@ class Plan {
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m, const mjModel& whole);
   void AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes);
-  void AddSensors(const mjModel& m);
+  void AddSensors(const mjModel& m, const mjModel& whole);
+  void KeepModel(const mjModel& whole);
   void SetConstrainedTrees(const mjModel& m);
   void DeriveNumbers();
   void SetRowLayout(const mjModel& m);
@@ -103,6 +104,7 @@ class Plan {
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
   std::vector<Sensor> sensors_;
+  std::vector<RayTarget> ray_targets_;
   std::unique_ptr<bool[]> still_;
   std::vector<unsigned char> counted_;
   OtherSensors other_sensors_;
@@ -115,7 +117,7 @@ class Plan {
   OwnedRows D_, ten_J_, moment_;
   std::vector<int> D_diag_, mapD2M_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_;
-  std::shared_ptr<const mjModel> collision_model_;
+  std::shared_ptr<const mjModel> kept_model_;
   Programs programs_;
   Tables tables_{};  // points into the vectors and programs
 };

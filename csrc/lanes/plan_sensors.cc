@@ -136,6 +136,8 @@ bool FindKind(const mjModel& m, int sensor, Sensor& r) {
       return is(SensorKind::kLimitForce, object);
     case mjSENS_CONTACT:
       return CountsContacts(m, sensor) && is(SensorKind::kContactCount, -1);
+    case mjSENS_RANGEFINDER:
+      return Rays::Suit(m, sensor) && is(SensorKind::kRange, -1);
     default:
       return false;
   }
@@ -219,7 +221,7 @@ std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::strin
   return {};
 }
 
-void Plan::AddSensors(const mjModel& m) {
+void Plan::AddSensors(const mjModel& m, const mjModel& whole) {
   SensorTable& table = tables_.sensors;
   tables_.uses_site_velocities |= SensesSiteVelocities(m);
   std::vector<int> others;
@@ -263,8 +265,16 @@ void Plan::AddSensors(const mjModel& m) {
                                sensor.kind == SensorKind::kSubtreeAngularMomentum;
     sensors_.push_back(sensor);
   }
-  // rays last: WriteSensordata casts them itself
-  std::stable_partition(others.begin(), others.end(), [&](int i) { return !Rays::Suit(m, i); });
+  const auto ranges = std::stable_partition(sensors_.begin(), sensors_.end(), [](const Sensor& s) {
+    return s.kind != SensorKind::kRange;
+  });
+  table.first_range = static_cast<int>(ranges - sensors_.begin());
+  if (ranges != sensors_.end()) {
+    KeepModel(whole);
+    ray_targets_ = Rays::Targets(m);
+  }
+  table.target = ray_targets_.data();
+  table.num_targets = static_cast<int>(ray_targets_.size());
   other_sensors_ = OtherSensors(m, others);
   table.others = !others.empty();
   table.frames = other_sensors_.of_frames();

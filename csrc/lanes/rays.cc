@@ -2,39 +2,56 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace pyfastenv::lanes {
 
 namespace {
 
-double Squared(const double* v) { return v[0] * v[0] + v[1] * v[1] + v[2] * v[2]; }
-
-bool IsVisible(const mjModel& m, int geom) {
-  const int material = m.geom_matid[geom];
-  const float* rgba =
-      material < 0 ? m.geom_rgba + ptrdiff_t{4} * geom : m.mat_rgba + ptrdiff_t{4} * material;
-  return rgba[3] != 0;
-}
-
-// Of the sphere that MuJoCo's function of a geom tries before anything else, the squared radius as
-// it computes it; -1: it tries none.
-double SquaredRadius(int type, const mjtNum* size) {
+RayShape ShapeOf(int type) {
   switch (type) {
+    case mjGEOM_PLANE:
+      return RayShape::kPlane;
     case mjGEOM_SPHERE:
-      return size[0] * size[0];
+      return RayShape::kSphere;
     case mjGEOM_CAPSULE:
-      return (size[0] + size[1]) * (size[0] + size[1]);
+      return RayShape::kCapsule;
     case mjGEOM_CYLINDER:
-      return size[0] * size[0] + size[1] * size[1];
+      return RayShape::kCylinder;
     case mjGEOM_BOX:
     case mjGEOM_MESH:  // the box around it
-      return Squared(size);
+      return RayShape::kBox;
+    case mjGEOM_HFIELD:
+      return RayShape::kHeightField;
     default:
-      return -1;
+      return RayShape::kOther;
   }
 }
 
 // ---- height fields ------------------------------------------------------------------------------
+
+// Heights are known by squares of so many cells, too.
+constexpr int kBlock = 8;
+
+int CountBlocks(int num_heights) { return (num_heights - 1 + kBlock - 1) / kBlock; }
+
+// The lowest and the highest place of every block, by rows.
+std::vector<Heights> HeightsOfBlocks(const float* data, int nrow, int ncol) {
+  std::vector<Heights> blocks;
+  for (int row = 0; row + 1 < nrow; row += kBlock) {
+    for (int column = 0; column + 1 < ncol; column += kBlock) {
+      Heights all{data[ptrdiff_t{ncol} * row + column], data[ptrdiff_t{ncol} * row + column]};
+      for (int r = row; r <= std::min(row + kBlock, nrow - 1); ++r) {
+        const float* begin = data + ptrdiff_t{ncol} * r + column;
+        const auto [low, high] =
+            std::minmax_element(begin, begin + std::min(kBlock + 1, ncol - column));
+        all = {std::min(all.low, *low), std::max(all.high, *high)};
+      }
+      blocks.push_back(all);
+    }
+  }
+  return blocks;
+}
 
 // One coordinate along a ray.
 struct Course {
@@ -63,11 +80,12 @@ struct Span {
 // One ray on a height field, in its frame.
 class HeightFieldRay {
  public:
-  HeightFieldRay(const mjModel& m, int geom)
-      : size_(m.hfield_size + ptrdiff_t{4} * m.geom_dataid[geom]),
-        data_(m.hfield_data + m.hfield_adr[m.geom_dataid[geom]]),
-        nrow_(m.hfield_nrow[m.geom_dataid[geom]]),
-        ncol_(m.hfield_ncol[m.geom_dataid[geom]]),
+  HeightFieldRay(const mjModel& m, int field, const Heights* blocks)
+      : size_(m.hfield_size + ptrdiff_t{4} * field),
+        data_(m.hfield_data + m.hfield_adr[field]),
+        blocks_(blocks),
+        nrow_(m.hfield_nrow[field]),
+        ncol_(m.hfield_ncol[field]),
         dx_((2.0 * size_[0]) / (ncol_ - 1)),
         dy_((2.0 * size_[1]) / (nrow_ - 1)) {}
 
@@ -98,7 +116,7 @@ class HeightFieldRay {
         segment[1] = x;
       }
     }
-    if (!TryCells(segment)) return -2;
+    if (!FindCells(segment)) return -2;
     TrySides(all);
     return nearest_;
   }
@@ -129,9 +147,9 @@ class HeightFieldRay {
     if (x >= 0 && (nearest_ < 0 || x < nearest_)) nearest_ = x;
   }
 
-  // Of the cells that MuJoCo tries, all in a rectangle, those that the ray passes at their heights,
-  // in the same order. False: they cannot be told apart.
-  bool TryCells(const double* segment) {
+  // Of the cells that MuJoCo tries, all in a rectangle, tries those that the ray passes at their
+  // heights. False: they cannot be told apart.
+  bool FindCells(const double* segment) {
     double places[2][2];
     double far = std::abs(from_[0]) + std::abs(from_[1]) + std::abs(from_[2]);
     for (int i = 0; i < 2; ++i) {
@@ -150,32 +168,50 @@ class HeightFieldRay {
     const int cmin = first(places[0]), cmax = last(places[0], ncol_);
     const int rmin = first(places[1]), rmax = last(places[1], nrow_);
     SetPlane();
-    constexpr double kMargin = 1e-3;
-    const Course u((from_[0] + size_[0]) / dx_, along_[0] / dx_);
-    const Course v((from_[1] + size_[1]) / dy_, along_[1] / dy_);
-    const double margin = 1e-6 * (far + size_[2]);
-    for (int r = rmin; r < rmax; ++r) {
-      Span row{-2 * kFar, 2 * kFar};
-      row.Clip(r - kMargin, r + 1 + kMargin, v);
-      row.Clip(cmin - kMargin, cmax + kMargin, u);
-      if (row.empty()) continue;
-      const double u1 = u.from + row.begin * u.along, u2 = u.from + row.end * u.along;
-      const int from = std::max(cmin, static_cast<int>(std::floor(std::min(u1, u2) - kMargin)));
-      const int to = std::min(cmax, static_cast<int>(std::ceil(std::max(u1, u2) + kMargin)));
-      for (int c = from; c < to; ++c) {
-        Span cell = row;
-        cell.Clip(c - kMargin, c + 1 + kMargin, u);
-        if (cell.empty()) continue;
+    u_ = {(from_[0] + size_[0]) / dx_, along_[0] / dx_};
+    v_ = {(from_[1] + size_[1]) / dy_, along_[1] / dy_};
+    z_ = {from_[2], along_[2]};
+    margin_ = 1e-6 * (far + size_[2]);
+    TryBlocks({rmin, rmax, cmin, cmax});
+    return true;
+  }
+
+  struct Rectangle {
+    int row, row_end, column, column_end;
+  };
+
+  // Whether the ray's line passes a square of cells, so many wide, at its heights.
+  bool Passes(int row, int column, int size, const Heights& heights) const {
+    constexpr double kMargin = 1e-3, kInfinity = std::numeric_limits<double>::infinity();
+    Span span{-kInfinity, kInfinity};
+    span.Clip(row - kMargin, row + size + kMargin, v_);
+    span.Clip(column - kMargin, column + size + kMargin, u_);
+    span.Clip(heights.low * size_[2] - margin_, heights.high * size_[2] + margin_, z_);
+    return !span.empty();
+  }
+
+  void TryBlocks(const Rectangle& all) {
+    const int blocks_in_row = CountBlocks(ncol_);
+    for (int r = all.row / kBlock; r * kBlock < all.row_end; ++r) {
+      for (int c = all.column / kBlock; c * kBlock < all.column_end; ++c) {
+        const Heights& heights = blocks_[ptrdiff_t{blocks_in_row} * r + c];
+        if (!Passes(r * kBlock, c * kBlock, kBlock, heights)) continue;
+        const auto end = [](int block, int most) { return std::min((block + 1) * kBlock, most); };
+        TryCells({std::max(r * kBlock, all.row), end(r, all.row_end),
+                  std::max(c * kBlock, all.column), end(c, all.column_end)});
+      }
+    }
+  }
+
+  void TryCells(const Rectangle& all) {
+    for (int r = all.row; r < all.row_end; ++r) {
+      for (int c = all.column; c < all.column_end; ++c) {
         const float* heights = data_ + ptrdiff_t{ncol_} * r + c;
         const auto [low, high] =
             std::minmax({heights[0], heights[1], heights[ncol_], heights[ncol_ + 1]});
-        const double z1 = from_[2] + cell.begin * along_[2], z2 = from_[2] + cell.end * along_[2];
-        if (std::min(z1, z2) > high * size_[2] + margin) continue;
-        if (std::max(z1, z2) < low * size_[2] - margin) continue;
-        TryCell(r, c);
+        if (Passes(r, c, 1, {low, high})) TryCell(r, c);
       }
     }
-    return true;
   }
 
   // Two directions across the ray.
@@ -256,12 +292,33 @@ class HeightFieldRay {
 
   const mjtNum* size_;
   const float* data_;
+  const Heights* blocks_;
   const int nrow_, ncol_;
   const double dx_, dy_;
   double from_[3], along_[3];
   double across_[2][3];
   double nearest_ = -1;
+  Course u_{0, 0}, v_{0, 0}, z_{0, 0};  // the first two in cells
+  double margin_;
 };
+
+// How much higher, along the horizontal, a field's steepest triangle becomes.
+double SteepestSlope(const mjModel& m, int field) {
+  const int nrow = m.hfield_nrow[field], ncol = m.hfield_ncol[field];
+  const mjtNum* size = m.hfield_size + ptrdiff_t{4} * field;
+  const float* data = m.hfield_data + m.hfield_adr[field];
+  double steps[2] = {0, 0};  // from column to column, from row to row
+  for (int r = 0; r < nrow; ++r) {
+    for (int c = 0; c < ncol; ++c) {
+      const float* here = data + ptrdiff_t{ncol} * r + c;
+      const double height = *here;
+      if (c + 1 < ncol) steps[0] = std::max(steps[0], std::abs(here[1] - height));
+      if (r + 1 < nrow) steps[1] = std::max(steps[1], std::abs(here[ncol] - height));
+    }
+  }
+  return size[2] *
+         std::hypot(steps[0] * (ncol - 1) / (2 * size[0]), steps[1] * (nrow - 1) / (2 * size[1]));
+}
 
 }  // namespace
 
@@ -273,54 +330,56 @@ bool Rays::Suit(const mjModel& m, int sensor) {
                      [](int type) { return type <= mjGEOM_MESH; });
 }
 
-Rays::Rays(const mjModel& m, const mjData& d) : m_(m), d_(d) {
-  geoms_.reserve(static_cast<size_t>(m.ngeom));
+std::vector<RayTarget> Rays::Targets(const mjModel& m) {
+  std::vector<RayTarget> targets;
   for (int g = 0; g < m.ngeom; ++g) {
     if (!IsVisible(m, g)) continue;
-    const mjtNum* pos = d.geom_xpos + ptrdiff_t{3} * g;
-    geoms_.push_back({g,
-                      m.geom_bodyid[g],
-                      m.geom_type[g],
-                      {pos[0], pos[1], pos[2]},
-                      SquaredRadius(m.geom_type[g], m.geom_size + ptrdiff_t{3} * g)});
+    RayTarget& target = targets.emplace_back();
+    target = {};
+    target.shape = ShapeOf(m.geom_type[g]);
+    target.geom = g;
+    if (target.shape != RayShape::kHeightField) continue;
+    const int field = m.geom_dataid[g];
+    const mjtNum* size = m.hfield_size + ptrdiff_t{4} * field;
+    const float* data = m.hfield_data + m.hfield_adr[field];
+    const auto [low, high] =
+        std::minmax_element(data, data + ptrdiff_t{m.hfield_nrow[field]} * m.hfield_ncol[field]);
+    std::copy_n(size, 2, target.half);
+    target.steepest = SteepestSlope(m, field);
+    target.low = std::min(-size[3], *low * size[2]);
+    target.high = std::max(0.0, *high * size[2]);
+  }
+  const auto turn = [&](const RayTarget& target) {
+    if (target.shape == RayShape::kPlane) return 0;
+    const bool large =
+        target.shape == RayShape::kHeightField || m.geom_type[target.geom] == mjGEOM_MESH;
+    return large ? 2 : 1;
+  };
+  std::stable_sort(targets.begin(), targets.end(),
+                   [&](const auto& a, const auto& b) { return turn(a) < turn(b); });
+  return targets;
+}
+
+Rays::Rays(const mjModel& m) : m_(m) {
+  for (int i = 0; i < m.nhfield; ++i) {
+    blocks_.push_back(
+        HeightsOfBlocks(m.hfield_data + m.hfield_adr[i], m.hfield_nrow[i], m.hfield_ncol[i]));
   }
 }
 
-double Rays::CastAt(const Geom& geom, const double* from, const double* along) const {
-  const mjtNum* mat = d_.geom_xmat + ptrdiff_t{9} * geom.id;
-  if (geom.type == mjGEOM_MESH) return mj_rayMesh(&m_, &d_, geom.id, from, along, nullptr);
-  if (geom.type == mjGEOM_HFIELD) {
-    const double x = HeightFieldRay(m_, geom.id).Cast(geom.pos, mat, from, along);
-    return x == -2 ? mj_rayHfield(&m_, &d_, geom.id, from, along, nullptr) : x;
+double Rays::Cast(const RayTarget& target, const GeomPlace& place, const double* from,
+                  const double* along, mjData& d) const {
+  const int geom = target.geom;
+  if (target.shape != RayShape::kHeightField) {
+    return mju_rayGeom(place.pos, place.mat, place.size, from, along, m_.geom_type[geom], nullptr);
   }
-  const mjtNum* size = m_.geom_size + ptrdiff_t{3} * geom.id;
-  return mju_rayGeom(geom.pos, mat, size, from, along, geom.type, nullptr);
-}
-
-double Rays::Cast(const double* from, const double* along, int excluded_body) const {
-  const double a = Squared(along);
-  double nearest = -1;
-  for (const Geom& geom : geoms_) {
-    if (geom.body == excluded_body) continue;
-    if (geom.squared >= 0) {
-      // a x² + 2 b x + c = 0 at the sphere
-      double apart[3];
-      for (int i = 0; i < 3; ++i) apart[i] = from[i] - geom.pos[i];
-      const double b = along[0] * apart[0] + along[1] * apart[1] + along[2] * apart[2];
-      const double c = Squared(apart) - geom.squared;
-      // no solution, or both are surely behind
-      if (b * b - a * c < 0 || (b > 0 && a * c > 1e-12 * b * b)) continue;
-      // or surely beyond what is known: before it, the ray comes nearer, but not to the sphere
-      const double size = a * nearest * nearest + c + geom.squared;
-      if (nearest >= 0 && c > 0 && -b > a * nearest &&
-          a * nearest * nearest + 2 * b * nearest + c > 1e-9 * size) {
-        continue;
-      }
-    }
-    const double x = CastAt(geom, from, along);
-    if (x >= 0 && (x < nearest || nearest < 0)) nearest = x;
-  }
-  return nearest;
+  const int field = m_.geom_dataid[geom];
+  const double x = HeightFieldRay(m_, field, blocks_[static_cast<size_t>(field)].data())
+                       .Cast(place.pos, place.mat, from, along);
+  if (x != -2) return x;
+  std::copy_n(place.pos, 3, d.geom_xpos + ptrdiff_t{3} * geom);
+  std::copy_n(place.mat, 9, d.geom_xmat + ptrdiff_t{9} * geom);
+  return mj_rayHfield(&m_, &d, geom, from, along, nullptr);
 }
 
 }  // namespace pyfastenv::lanes

@@ -1,39 +1,45 @@
-// Rays of range finders: mj_ray to the bit, without most of its work. Of a geom that its function
-// in MuJoCo dismisses by a bounding sphere that test alone is made, and of a height field the cells
-// alone that a ray passes at their heights are tried. The rest is MuJoCo's functions.
+// Rays of range finders: mj_ray to the bit, without most of its work. Lanes tell apart which geoms
+// a ray may meet first (stages/rays.cc); of a height field the cells alone that it passes at their
+// heights are tried. The rest is MuJoCo's functions.
 #pragma once
 
 #include <mujoco/mujoco.h>
 
 #include <vector>
 
+#include "lanes/tables.h"
+
 namespace pyfastenv::lanes {
+
+/// Whether rays meet a geom.
+inline bool IsVisible(const mjModel& m, int geom) {
+  const int material = m.geom_matid[geom];
+  const float* rgba =
+      material < 0 ? m.geom_rgba + ptrdiff_t{4} * geom : m.mat_rgba + ptrdiff_t{4} * material;
+  return rgba[3] != 0;
+}
+
+struct Heights {
+  float low, high;
+};
 
 class Rays {
  public:
   /// Whether a sensor is a distance along one ray, among geoms that rays here may meet.
   static bool Suit(const mjModel& m, int sensor);
+  /// What rays meet: visible geoms, those that take longest last.
+  static std::vector<RayTarget> Targets(const mjModel& m);
 
-  /// Rays among geoms as they are placed in `d`; both stay, and are only read.
-  Rays(const mjModel& m, const mjData& d);
+  /// The model stays.
+  explicit Rays(const mjModel& m);
 
-  /// The distance from a point, in lengths of `along`, to the nearest visible geom that is not of
-  /// this body; -1: there is none. What mj_ray returns, for rays that it does not refuse (too short
-  /// ones).
-  double Cast(const double* from, const double* along, int excluded_body) const;
+  /// NarrowPhaseCall::cast, of what is not a mesh. `d`: what a geom's frame may be written to.
+  double Cast(const RayTarget& target, const GeomPlace& place, const double* from,
+              const double* along, mjData& d) const;
 
  private:
-  struct Geom {
-    int id, body, type;
-    double pos[3];
-    double squared;  // radius of the sphere that MuJoCo tries first; < 0: none
-  };
-
-  double CastAt(const Geom& geom, const double* from, const double* along) const;
-
   const mjModel& m_;
-  const mjData& d_;
-  std::vector<Geom> geoms_;  // that are visible
+  std::vector<std::vector<Heights>> blocks_;  // of each height field's cells
 };
 
 }  // namespace pyfastenv::lanes

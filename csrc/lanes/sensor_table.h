@@ -43,6 +43,8 @@ enum class SensorKind : int {
   kLimitForce,
   // of contacts; `id`: where the pairs of geoms begin whose it counts
   kContactCount,
+  // along a site's axis to what a ray meets first
+  kRange,
 };
 
 /// Whether a sensor is made of motion and forces alone, which stand in lanes, and not of rows.
@@ -67,10 +69,25 @@ struct Sensor {
   bool cuts_negative;  // at -cutoff too
 };
 
+/// How lanes tell that a ray does not meet a geom: of a plane they compute it; of other shapes they
+/// try a sphere that MuJoCo tries too, of its size's numbers; of a height field, a box.
+enum class RayShape : int { kPlane, kSphere, kCapsule, kCylinder, kBox, kOther, kHeightField };
+
+/// A geom that rays may meet.
+struct RayTarget {
+  RayShape shape;
+  int geom;
+  // of a height field: its box's half sizes, from where to where it is high, how steep it becomes
+  double half[2], low, high, steepest;
+};
+
 /// Those of a plan, and what they are made of.
 struct SensorTable {
   const Sensor* sensor;
   int count;
+  int first_range;  // those from here on are of rays
+  const RayTarget* target;
+  int num_targets;
   const bool* still;  // (nbody): whether no dof moves a body
   // (num_pairs) of each kContactCount: whether it counts a pair's contacts
   const unsigned char* counted;

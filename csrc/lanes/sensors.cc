@@ -4,7 +4,6 @@
 
 #include "lanes/contacts.h"
 #include "lanes/features.h"
-#include "lanes/rays.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
@@ -175,14 +174,13 @@ void TurnFrames(const mjModel& m, mjData& d) {
   }
 }
 
-// What those sensors are computed from that lanes leave to MuJoCo, or to rays alone.
-void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, bool rays) {
+// What those sensors are computed from that lanes leave to MuJoCo.
+void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
   const SensorTable& table = lanes.plan().tables().sensors;
   const auto read = [&](std::initializer_list<Field> fields) {
     for (const Field field : fields) lanes.Read(field, lane, d);
   };
   if (table.sites || table.places) read({Field::site_xpos, Field::site_xmat});
-  if (rays) return read({Field::geom_xpos, Field::geom_xmat});
   d.ncon = d.nefc = d.ne = d.nf = d.nl = 0;
   if (lanes.plan().other_sensors().of_contacts()) WriteContacts(lanes, lane, m, d);
   if (!table.places) return;
@@ -198,24 +196,6 @@ void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData&
   d.energy[0] = d.energy[1] = 0;  // stay so if nothing moves
 }
 
-// Computes range finders, of which the header's sensors from this one on are; false: MuJoCo refuses
-// one.
-bool CastRays(const mjModel& header, int first, mjData& d) {
-  if (first == header.nsensor) return true;
-  const Rays rays(header, d);
-  for (int i = first; i < header.nsensor; ++i) {
-    const int site = header.sensor_objid[i];
-    const mjtNum* mat = d.site_xmat + ptrdiff_t{9} * site;
-    const mjtNum along[3] = {mat[2], mat[5], mat[8]};
-    if (mju_norm3(along) < mjMINVAL) return false;
-    mjtNum& out = d.sensordata[header.sensor_adr[i]];
-    out = rays.Cast(d.site_xpos + ptrdiff_t{3} * site, along, header.site_bodyid[site]);
-    const mjtNum cutoff = header.sensor_cutoff[i];
-    if (cutoff > 0) out = mju_clip(out, -cutoff, cutoff);
-  }
-  return true;
-}
-
 }  // namespace
 
 bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, double* out) {
@@ -228,15 +208,8 @@ bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjDat
   }
   // which energies and velocities of subtrees mj_step takes to be known when it begins
   const mjtBool flags[] = {d.flg_energypos, d.flg_energyvel, d.flg_subtreevel, d.flg_rnepost};
-  mjModel header = others.Of(m);
-  int first_ray = static_cast<int>(header.nsensor);
-  while (first_ray > 0 && Rays::Suit(header, first_ray - 1)) --first_ray;
-  ReadForOthers(lanes, lane, m, d, /*rays=*/first_ray == 0);
-  if (!CastRays(header, first_ray, d)) {
-    mj_resetData(&m, &d);
-    return false;
-  }
-  header.nsensor = first_ray;
+  const mjModel header = others.Of(m);
+  ReadForOthers(lanes, lane, m, d);
   const bool cameras = others.of_cameras();
   try {
     Trapped([&] {

@@ -202,7 +202,12 @@ struct Positions {
   double *qpos, *mocap_pos, *mocap_quat;
 };
 
-/// MuJoCo's collisions in one environment.
+/// A geom's frame and size.
+struct GeomPlace {
+  double pos[3], mat[9], size[3];
+};
+
+/// MuJoCo's collisions and rays in one environment.
 struct NarrowPhaseCall {
   void* self;
   /// The collision function of a pair, from the geoms' frames. Returns the number of points; -1 if
@@ -214,6 +219,10 @@ struct NarrowPhaseCall {
   /// All that mj_collision lists there; valid until the next call. Returns how many; -1 if MuJoCo
   /// raised an error.
   int (*list)(void* self, int lane, const ListedContact** contacts);
+  /// How far along a ray a geom is, as mj_ray computes it; < 0: nowhere; NaN if MuJoCo raised an
+  /// error.
+  double (*cast)(void* self, int lane, const RayTarget& target, const GeomPlace& place,
+                 const double* from, const double* along);
 };
 
 /// The numbers that contacts of many pairs have in common.

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "lanes/number_access.h"
+#include "lanes/rays.h"
 #include "mujoco/version.h"
 
 #if PYFASTENV_MUJOCO < 3005000
@@ -20,9 +21,9 @@ namespace pyfastenv {
 
 namespace {
 
-// Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
-// or cameras (which are sensors, and read the model at hand), named, in texts and keyframes, or of
-// what sleeps.
+// Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by
+// cameras (which are sensors, and read the model at hand), named, in texts and keyframes, or of
+// what sleeps. Of colours, rays see who is visible.
 constexpr bool MayBeRead(std::string_view array) {
   for (const std::string_view group :
        {"tex_",        "mat_",          "skin_",    "light_",    "key_",       "text_",
@@ -90,6 +91,11 @@ bool HasMiddlePhase(const mjModel& m) { return (m.opt.disableflags & mjDSBL_MIDP
 // Whether a medium acts on geoms. Where it does in one model alone, arrays have other lengths,
 // which tells them apart.
 bool HasMedium(const mjModel& m) { return m.opt.density != 0 || m.opt.viscosity != 0; }
+
+bool HasRangeFinders(const mjModel& m) {
+  return std::find(m.sensor_type, m.sensor_type + m.nsensor, mjSENS_RANGEFINDER) !=
+         m.sensor_type + m.nsensor;
+}
 
 bool HasMuscles(const mjModel& m) {
   return std::any_of(m.actuator_gaintype, m.actuator_gaintype + m.nu,
@@ -159,6 +165,11 @@ bool VisitAll(const mjModel* m, Visit visit) {
   MJMODEL_SIZES
 #undef X
   if (!visit("opt", &m->opt, sizeof(m->opt))) return false;
+  if (HasRangeFinders(*m)) {
+    std::vector<unsigned char> visible;
+    for (int g = 0; g < m->ngeom; ++g) visible.push_back(lanes::IsVisible(*m, g));
+    if (!visit("geom_rgba", visible.data(), visible.size())) return false;
+  }
   const TouchingMeshes meshes(*m);
 #undef MJ_M
 #define MJ_M(n) m->n
@@ -244,6 +255,9 @@ size_t ModelImage::Hash() const {
 bool IsRead(const mjModel& model, std::string_view array) {
   const Use use = UseOf(array, "");
   if (use == Use::kByMuscles) return HasMuscles(model);
+  if (array == "geom_rgba" || array == "geom_matid" || array == "mat_rgba") {
+    return HasRangeFinders(model);
+  }
   if (use == Use::kOfBodies) return HasMiddlePhase(model);
   return use != Use::kNever;
 }

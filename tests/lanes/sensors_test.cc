@@ -136,7 +136,7 @@ TEST(SensorsOfTheAcceleration, LeaveTheOthersAlone) {
   EXPECT_TRUE(HasSensors(*m, Sensors::kOfAcceleration));
 }
 
-TEST(SensorsOfContacts, AreCountedInLanes) {
+TEST(SensorsInLanes, AskMujocoOfTheRestAlone) {
   const auto asks_mujoco = [](const std::string& sensor) {
     std::string xml = kXml;
     xml.replace(xml.find("<sensor>"), std::string::npos,
@@ -149,6 +149,8 @@ TEST(SensorsOfContacts, AreCountedInLanes) {
   EXPECT_FALSE(asks_mujoco(R"(<contact subtree1="torso" data="found" reduce="netforce"/>)"));
   EXPECT_TRUE(asks_mujoco(R"(<contact geom1="shin" data="found dist"/>)"));
   EXPECT_TRUE(asks_mujoco(R"(<contact site="sole" data="found"/>)"));
+  EXPECT_FALSE(asks_mujoco(R"(<rangefinder site="sole" cutoff="1"/>)"));
+  EXPECT_TRUE(asks_mujoco(R"(<rangefinder site="sole" data="dist normal"/>)"));
 }
 
 TEST(UnknownSensors, AreRefused) {

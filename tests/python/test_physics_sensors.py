@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
 import mujoco
+import mujoco.batch
 import numpy as np
 import pytest
 from mujoco import rollout as theirs
@@ -347,3 +349,123 @@ def test_range_finders(other: str) -> None:
         assert ((rays > 0) & (rays < 0.4)).any() and (rays > 3).any()
     asked, left = lane_steps(model, x, nstep=STEPS)
     assert asked > 0 and left < asked / 4
+
+
+def sites_of(where: str, rng: Any, aligned: bool) -> str:
+    """Six sites, in turn upright or anyhow turned."""
+    turns = rng.choice([0, 90, 180, 270], (6, 3)) if aligned else rng.uniform(0, 360, (6, 3))
+    places = rng.choice([-0.5, 0, 0.25], (6, 3)) if aligned else rng.normal(size=(6, 3)) / 3
+    return "".join(
+        f'<site name="{where}{i}" pos="{x} {y} {z}" euler="{a} {b} {c}"/>'
+        for i, ((x, y, z), (a, b, c)) in enumerate(zip(places, turns, strict=True))
+    )
+
+
+def scene(seed: int, aligned: bool) -> str:
+    """Every shape many times over, among them rays of four bodies, and a field of odd sizes."""
+    rng = np.random.default_rng(seed)
+
+    def geoms(count: int) -> str:
+        made = []
+        for _ in range(count):
+            kind = rng.choice(
+                ["plane", "sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh"]
+            )
+            if kind == "plane" and count == 4:
+                kind = "hfield"  # on bodies that move, too
+            what = {"mesh": 'mesh="wedge"', "hfield": 'hfield="dunes"'}.get(
+                str(kind), 'size="{} {} {}"'.format(*rng.choice([0.1, 0.3, 0.6], 3))
+            )
+            x, y, z = rng.choice([-1, -0.5, 0, 0.25, 1], 3)
+            a, b, c = rng.choice([0, 90], 3) if aligned else rng.uniform(0, 360, 3)
+            at = f'pos="{x} {y} {z}" euler="{a} {b} {c}"'
+            made.append(f'<geom type="{kind}" {what} {at} rgba="1 1 1 {rng.integers(4)}"/>')
+        return "".join(made)
+
+    inertia = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    bodies = "".join(
+        f'<body pos="{i - 1} 0 {0 if aligned else 0.1 * i}"><freejoint/>{inertia}'
+        f"{geoms(4)}{sites_of(f'b{i}_', rng, aligned)}</body>"
+        for i in range(3)
+    )
+    nrow, ncol = rng.integers(2, 40, 2)
+    sensors = "".join(
+        f'<rangefinder site="{where}{i}" cutoff="{rng.choice([0, 0, 0.7])}"/>'
+        for where in ("w", "b0_", "b1_", "b2_")
+        for i in range(6)
+    )
+    return f"""
+<mujoco>
+  <option gravity="0 0 0"/>
+  <compiler autolimits="true"/>
+  <asset>
+    <hfield name="hills" nrow="{nrow}" ncol="{ncol}" size="2 3 .5 .1"/>
+    <hfield name="dunes" nrow="9" ncol="17" size=".5 1 .25 .25"/>
+    <mesh name="wedge" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scale=".5 .5 .5"/>
+  </asset>
+  <default><geom contype="0" conaffinity="0" mass="0"/></default>
+  <worldbody>
+    <body mocap="true" pos="0 0 {-0.5 if aligned else -0.3}">
+      <geom type="hfield" hfield="hills"/></body>
+    {geoms(8)} {sites_of("w", rng, aligned)} {bodies}
+  </worldbody>
+  <sensor>{sensors} <clock/></sensor>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("aligned", [False, True], ids=["anyhow", "along edges"])
+@pytest.mark.parametrize("seed", range(6))
+def test_range_finders_in_any_scene(seed: int, aligned: bool) -> None:
+    """From inside, along edges and faces, from afar: mj_ray's bits, in lanes."""
+    model = from_text(scene(seed, aligned))
+    assert physics.lanes_refusal(model) is None
+    rng = np.random.default_rng(seed)
+    x = states(model, N, seed, speed=0 if aligned else 1)
+    if aligned:  # bodies stand as they are placed
+        x[: N // 2, 1 : 1 + model.nq] = model.qpos0
+    x[-2:, 1] += 300  # a body far away
+    grounds: list[Any] = [np.zeros(model.nhfield and model.hfield_data.size)]
+    grounds += [
+        rng.uniform(-0.2, 1.3, model.hfield_data.shape),
+        rng.integers(0, 3, grounds[0].shape) / 2,
+    ]
+    for ground in grounds:
+        model.hfield_data[:] = ground
+        _, sensordata = assert_same_rollouts(model, x, nstep=STEPS)
+        rays = sensordata[..., :-1]
+        assert (rays < 0).any() and (rays > 0).sum() > rays.size / 10
+    asked, left = lane_steps(model, x, nstep=STEPS)
+    assert asked > 0 and left < asked / 4
+
+
+def test_range_finders_see_what_each_model_shows() -> None:
+    """Sizes of their own in one plan; what is hidden in one model alone, as that model has it."""
+    model = from_text(scene(1, aligned=False))
+    models = [copy.copy(model) for _ in range(N)]
+    for i, each in enumerate(models):
+        each.geom_size[:] *= 1 + 0.02 * i
+    x = states(model, N)
+    seen = [assert_same_rollouts(models, x, nstep=STEPS)[1]]
+    assert lane_steps(models, x, nstep=STEPS)[0] > 0
+    for change in (
+        lambda: models[3].geom_rgba.__setitem__((slice(None), 3), 0),
+        lambda: [each.geom_rgba.__setitem__((slice(None), 3), 1) for each in models],
+    ):
+        change()
+        seen.append(assert_same_rollouts(models, x, nstep=STEPS)[1])
+        assert not np.array_equal(seen[-1], seen[-2])
+    assert (seen[1][3, :, :-1] < 0).all()
+
+
+def test_range_finders_of_a_batch_see_what_each_simulation_shows() -> None:
+    model = from_text(scene(1, aligned=False))
+    batches = physics.Batch(model, 4, 1), mujoco.batch.Batch(model, 4, 1)
+    for batch in batches:
+        batch.expand("geom_size")[:] *= [[[1]], [[1.1]], [[1.2]], [[1.3]]]
+        batch.bind("sensordata")
+        batch.step(nstep=200)
+        batch.expand("geom_rgba")[1, :, 3] = 0
+        batch.step(nstep=3)
+    seen, expected = (batch.bind("sensordata") for batch in batches)
+    assert_bits(seen, expected)
+    assert (seen[1, :-1] < 0).all() and (seen[0, :-1] > 0).any()

@@ -233,9 +233,20 @@ void RecordSensors(const Tables& t, Recorder& recorder) {
     InertiaMatrix(t, s);
     recorder.Write(ProgramArray::M, s.M, 0, t.nC);
   }
-  if (t.sensors.sites || t.sensors.places) {
+  const bool all_sites = t.sensors.sites || t.sensors.places;
+  if (all_sites) {
     recorder.Write(ProgramArray::site_xpos, s.site_xpos, 0, 3 * t.nsite);
     recorder.Write(ProgramArray::site_xmat, s.site_xmat, 0, 9 * t.nsite);
+  }
+  for (int i = all_sites ? t.sensors.count : t.sensors.first_range; i < t.sensors.count; ++i) {
+    const int site = t.sensors.sensor[i].object.id;
+    recorder.Write(ProgramArray::site_xpos, s.site_xpos, 3 * site, 3);
+    recorder.Write(ProgramArray::site_xmat, s.site_xmat, 9 * site, 9);
+  }
+  for (int i = 0; i < (t.sensors.places ? 0 : t.sensors.num_targets); ++i) {
+    const int geom = t.sensors.target[i].geom;
+    recorder.Write(ProgramArray::geom_xpos, s.geom_xpos, 3 * geom, 3);
+    recorder.Write(ProgramArray::geom_xmat, s.geom_xmat, 9 * geom, 9);
   }
   if (t.sensors.velocities) recorder.Write(ProgramArray::cvel, s.cvel, 0, 6 * t.nbody);
   if (t.sensors.motions) {

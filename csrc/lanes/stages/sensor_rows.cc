@@ -51,7 +51,7 @@ void SenseContacts(const Tables& t, Scratch& s, const Sensor& sensor) {
 void ComputeSensors(const Tables& t, Scratch& s) {
   if (t.sensors.external_forces) ExternalForces(t, s);
   Run(RecordedStage::kSensors, t, s);
-  for (int i = 0; i < t.sensors.count; ++i) {
+  for (int i = 0; i < t.sensors.first_range; ++i) {
     const Sensor& sensor = t.sensors.sensor[i];
     if (IsOfMotion(sensor.kind)) continue;
     if (sensor.kind == SensorKind::kContactCount) {
@@ -64,6 +64,7 @@ void ComputeSensors(const Tables& t, Scratch& s) {
     }
     if (sensor.cutoff > 0) out = CutOff(sensor, out);
   }
+  CastRays(t, s);
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

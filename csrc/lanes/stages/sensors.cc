@@ -323,6 +323,7 @@ void Sense(const Tables& t, const Scratch& s, const Sensor& sensor, Lane* out) {
     case SensorKind::kLimitVelocity:
     case SensorKind::kLimitForce:
     case SensorKind::kContactCount:
+    case SensorKind::kRange:
       return;  // not of numbers that stand in lanes: ComputeSensors
   }
 }

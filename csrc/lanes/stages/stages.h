@@ -100,6 +100,8 @@ inline Lane CutOff(const Sensor& sensor, Lane x) {
   const double low = sensor.cuts_negative ? -sensor.cutoff : -__builtin_inf();
   return Clip(x, Splat(low), Splat(sensor.cutoff));
 }
+/// Those of range finders.
+void CastRays(const Tables& t, Scratch& s);
 /// mj_sensorPos, mj_sensorVel, mj_sensorAcc of the sensors in t.sensors, after an evaluation.
 void ComputeSensors(const Tables& t, Scratch& s);
 
