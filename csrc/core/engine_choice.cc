@@ -68,7 +68,8 @@ void EngineChoice::Note(double lanes, double mujoco) {
   // what the other way has cost, beside the one that would have been gone anyway
   debt_ += kTrial * (in_lanes ? 1 / ratio : ratio);
   const auto speaks_against = [&](double r) { return in_lanes ? r > kMargin : r * kMargin < 1; };
-  if (measures_ && noted_ >= kEnough && speaks_against(median)) {
+  const bool clear = noted_ == 2 && std::min(ratios_[0], ratios_[1]) > kClear;
+  if (measures_ && (clear || (noted_ >= kEnough && speaks_against(median)))) {
     lanes_.store(!in_lanes, std::memory_order_relaxed);
     hasty_ = 0;
   } else if (measures_ && speaks_against(ratio) && hasty_ < kMostHasty) {

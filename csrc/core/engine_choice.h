@@ -74,8 +74,9 @@ class EngineChoice {
   static constexpr double kMargin = 1.03;  // by which the other way must be faster
   static constexpr double kGrown = 1.5;    // times what lanes took in a trial
   static constexpr int64_t kRemembered = 5;
-  static constexpr int kEnough = 3;     // trials before the choice changes
-  static constexpr int kMostHasty = 4;  // trials in a row that may come soon
+  static constexpr int kEnough = 3;          // trials before the choice changes, unless
+  static constexpr double kClear = 1 / 0.9;  // times as long is what lanes take in both of two
+  static constexpr int kMostHasty = 4;       // trials in a row that may come soon
 
   double Median() const;  // with mutex_
 

@@ -45,8 +45,9 @@ Box HeightField(const mjModel& m, int id) {
   const mjtNum* extent = m.hfield_size + ptrdiff_t{4} * id;
   const float* heights = m.hfield_data + m.hfield_adr[id];
   const int count = m.hfield_nrow[id] * m.hfield_ncol[id];
-  const double top = *std::max_element(heights, heights + count);
-  const double low[3] = {-extent[0], -extent[1], -extent[3]};
+  const auto [least, most] = std::minmax_element(heights, heights + count);
+  const double bottom = *least, top = *most;
+  const double low[3] = {-extent[0], -extent[1], std::min(-extent[3], extent[2] * bottom)};
   const double high[3] = {extent[0], extent[1], extent[2] * std::max(1.0, top)};
   return FromTo(low, high);
 }

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "lanes/height_field.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
@@ -102,23 +103,32 @@ int NarrowPhase::Collide(void* self, int lane, int pair_index, const double* pos
                          ContactPoint* points) {
   auto& that = *static_cast<NarrowPhase*>(self);
   if (that.separation_.IsCertain(pair_index, pos1, mat1, pos2, mat2)) return 0;
-  if (!that.has_cleared_buffer_) that.ClearBuffer();
   const mjModel& m = that.ModelOf(lane);
-  mjData& d = *that.data_;
   const Pair& pair = that.tables_.pair[pair_index];
+  mjPreContact contacts[kMaxPointsOfPair];
+  int count =
+      CollideHeightField(m, pair.geom1, pos1, mat1, pair.geom2, pos2, mat2, pair.reach, contacts);
+  if (count < 0) count = that.AskMujoco(m, pair, pos1, mat1, pos2, mat2, contacts);
+  if (count < 0) return -1;
+  that.separation_.Note(pair_index, count);
+  std::memcpy(points, contacts, sizeof(ContactPoint) * static_cast<size_t>(count));
+  return count;
+}
+
+int NarrowPhase::AskMujoco(const mjModel& m, const Pair& pair, const double* pos1,
+                           const double* mat1, const double* pos2, const double* mat2,
+                           mjPreContact* contacts) {
+  if (!has_cleared_buffer_) ClearBuffer();
+  mjData& d = *data_;
   std::copy_n(pos1, 3, d.geom_xpos + 3 * pair.geom1);
   std::copy_n(mat1, 9, d.geom_xmat + 9 * pair.geom1);
   std::copy_n(pos2, 3, d.geom_xpos + 3 * pair.geom2);
   std::copy_n(mat2, 9, d.geom_xmat + 9 * pair.geom2);
   const mjfCollision function = mjCOLLISIONFUNC[m.geom_type[pair.geom1]][m.geom_type[pair.geom2]];
-  mjPreContact contacts[kMaxPointsOfPair];
   int count = 0;
   const bool ran =
-      that.Run([&] { count = function(&m, &d, contacts, pair.geom1, pair.geom2, pair.reach); });
-  if (!ran) return -1;
-  that.separation_.Note(pair_index, count);
-  std::memcpy(points, contacts, sizeof(ContactPoint) * static_cast<size_t>(count));
-  return count;
+      Run([&] { count = function(&m, &d, contacts, pair.geom1, pair.geom2, pair.reach); });
+  return ran ? count : -1;
 }
 
 Positions NarrowPhase::PositionsOf(void* self) {

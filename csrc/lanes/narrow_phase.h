@@ -37,7 +37,9 @@ class NarrowPhase {
  private:
   static int Collide(void* self, int lane, int pair, const double* pos1, const double* mat1,
                      const double* pos2, const double* mat2, ContactPoint* points);
-
+  /// The contacts that MuJoCo's function finds; -1 after an engine error.
+  int AskMujoco(const mjModel& m, const Pair& pair, const double* pos1, const double* mat1,
+                const double* pos2, const double* mat2, mjPreContact* contacts);
   static Positions PositionsOf(void* self);
   static int List(void* self, int lane, const ListedContact** contacts);
 

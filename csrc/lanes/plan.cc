@@ -496,6 +496,20 @@ void Plan::KeepModel(const mjModel& whole) {
   if (kept_model_ == nullptr) throw std::bad_alloc();
 }
 
+namespace {
+
+// Of shapes that overlap, only a plane's distance is exact, and a sphere's or capsule's from a
+// height field's prism, unless its center or segment is inside.
+double ExactAbove(const mjModel& m, int geom1, int geom2) {
+  const int type1 = m.geom_type[geom1], type2 = m.geom_type[geom2];
+  if (type1 == mjGEOM_PLANE) return -std::numeric_limits<double>::infinity();
+  const bool round = type2 == mjGEOM_SPHERE || type2 == mjGEOM_CAPSULE;
+  if (type1 != mjGEOM_HFIELD || !round || (m.opt.disableflags & mjDSBL_NATIVECCD) != 0) return 0;
+  return 2 * m.opt.ccd_tolerance - m.geom_size[ptrdiff_t{3} * geom2];
+}
+
+}  // namespace
+
 void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes) {
   const int geom1 = geoms.geom1, geom2 = geoms.geom2;
   const ContactSource contact = SourceOfContact(m, geoms);
@@ -511,6 +525,7 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const Boundin
   pair.all_seen = sight.distance == std::numeric_limits<double>::infinity();
   pair.rounding = sight.rounding;
   pair.swept = sight.swept;
+  pair.exact = ExactAbove(m, geom1, geom2);
   pair.apart = volumes.ApartFrom(m, geoms, pair.reach);
   pair.trees = TreeOf(m, pair.body1) | TreeOf(m, pair.body2);
   const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);

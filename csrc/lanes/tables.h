@@ -258,6 +258,7 @@ struct Pair {
   bool all_seen;    // by MuJoCo's broad and middle phases, however they stand
   double rounding;  // of Sight
   bool swept;
+  double exact;  // signed distances above it are the shapes' own; below it iterations may be off
   // where MuJoCo's functions collide the geoms, which are the model's in every environment
   double reach;           // margin and gap: what those functions take for the margin
   double apart;           // of geoms' boxes along a face's normal: beyond it nothing touches

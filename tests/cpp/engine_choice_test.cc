@@ -98,6 +98,18 @@ TEST(EngineChoice, LanesThatAreSlowerAreLeftSoon) {
   }
 }
 
+TEST(EngineChoice, LanesThatAreClearlySlowerAreLeftAfterTwoTrials) {
+  const auto trials_until_left = [](std::vector<double> lanes) {
+    const auto choice = Choice();
+    size_t trials = 0;
+    for (; trials < lanes.size() && choice->lanes(); ++trials) choice->Note(lanes[trials], 1);
+    return choice->lanes() ? 0 : trials;
+  };
+  EXPECT_EQ(trials_until_left({1.2, 1.2, 1.2}), 2);
+  EXPECT_EQ(trials_until_left({1.2, 1.1, 1.2}), 3) << "not clearly";
+  EXPECT_EQ(trials_until_left({1.2, .9, .9}), 0) << "noise";
+}
+
 TEST(EngineChoice, LanesThatBecomeSlowAreNoticedWhileTheyAreMuchFasterByTheLastTrial) {
   const auto choice = Choice();
   Worker worker(choice);

@@ -62,8 +62,7 @@ void CollidePair(const Tables& t, Scratch& s, int index, unsigned near) {
 }
 
 // Whether MuJoCo's broad and middle phases pass on a pair whose nearest points are so near. Where
-// shapes overlap, the depth that iterations find may be far off, so the bounding volumes are asked.
-// A plane's have no end, but its distance is exact.
+// the depth that iterations find may be far off, the bounding volumes are asked.
 bool SurelySeen(const Tables& t, const Scratch& s, int l, int index, double dist,
                 const double* pos1, const double* mat1, const double* pos2, const double* mat2) {
   const Pair& pair = t.pair[index];
@@ -73,7 +72,7 @@ bool SurelySeen(const Tables& t, const Scratch& s, int l, int index, double dist
   for (int i = 0; i < 3; ++i) {
     size += fabs(pos2[i]) + (pair.plane ? 0 : fabs(pos1[i]) + bounds1.half[i]);
   }
-  if (pair.plane || dist > 0) {
+  if (dist > pair.exact) {
     return dist < At(LimitOf(t, s, PairLimit::kSeen, index), l) - pair.rounding * size;
   }
   const double depth = At(LimitOf(t, s, PairLimit::kOverlap, index), l) + pair.rounding * size;

@@ -79,13 +79,22 @@ def _mesh(scene: Scene) -> str:
 
 
 def _hfield(scene: Scene) -> str:
+    """A height field's name; its cells are larger or smaller than geoms, some of it is flat."""
     dice = scene.dice
     name = scene.name("hills")
-    rows, columns = dice.randint(2, 5), dice.randint(2, 5)
-    heights = text(*(dice.pick(0, 1, dice.randint(0, 9)) for _ in range(rows * columns)))
+    most = dice.pick(5, 30)
+    rows, columns = dice.randint(2, most), dice.randint(2, most)
+    rough = dice.maybe(0.6)
+    heights = text(
+        *(
+            dice.pick(0, 1, dice.randint(0, 9)) if rough else int(dice.maybe(0.9))
+            for _ in range(rows * columns)
+        )
+    )
     ET.SubElement(
         scene.section("asset"), "hfield", name=name, nrow=str(rows), ncol=str(columns),
-        elevation=heights, size=text(1, 1, dice.pick(0.05, 0.2), 0.1),
+        elevation=heights,
+        size=text(1, dice.pick(1, 0.3), dice.pick(0.05, 0.2, 1), dice.pick(0.1, 0.005)),
     )  # fmt: skip
     return name
 
