@@ -98,6 +98,20 @@ def test_pushes_come_when_they_are_due() -> None:
     assert 0.3 < gap[5] < 3.0  # the ground takes some of it in the same step
 
 
+def test_pushes_change_all_six_velocities_by_no_more_than_told() -> None:
+    most = np.array([0.5, 0.5, 0.4, 0.52, 0.52, 0.78])
+    env: Any = pyfastenv.debug(GO1, push_velocity=tuple(most), push_every=(0.02, 0.02))
+    env.reset(seed=0)
+    plain, rng, changes = env.unwrapped, np.random.default_rng(0), []
+    for _ in range(200):
+        before = plain.data.qvel.copy()
+        plain.task.suffer_pushes(plain.data, rng)
+        changes.append((plain.data.qvel - before)[:6])
+    assert (np.abs(changes) <= most).all()
+    assert (np.abs(changes).max(0) > 0.9 * most).all()
+    assert np.ptp(changes, 0) == pytest.approx(2.0 * most, rel=0.1)
+
+
 def test_feet_that_touch_each_other_are_found() -> None:
     """T1's, which no random actions bring together, as Playground's sensor finds them."""
     model = mujoco.MjModel.from_xml_path(str(playground_file(T1JoystickFlatTerrain.scene)))

@@ -115,7 +115,7 @@ class Go1JoystickFlatTerrain(Go1):
     def step(self, data, action, info, rng):
         if self.kick > 0.0:
             self.suffer_kicks(data, rng)
-        if self.push_speed[1] > 0.0:
+        if self.is_pushed():
             self.suffer_pushes(data, rng)
         self.remember(action)
         self.remember_feet()

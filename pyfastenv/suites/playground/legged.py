@@ -43,6 +43,8 @@ class Legged(Robot):
         kick_least: The least [m/s].
         kick_every, kick_duration: The least and the most [s].
         push_speed: The least and the most of what pushes add to the trunk's velocity [m/s].
+        push_velocity: The most that they add to each of its velocities, up or down, as mjlab's
+            pushes do: along the world's axes [m/s], about its own axes [rad/s].
         push_every: The least and the most [s]; an episode has one of its own.
     """
 
@@ -54,7 +56,7 @@ class Legged(Robot):
     stiffness, damping, action_scale, soft_limit = 0.0, 0.0, 0.5, 0.95
     place, heading, speed, bend, holds = 0.0, 0.0, 0.0, (1.0, 1.0), False
     kick, kick_least, kick_every, kick_duration = 0.0, 0.0, (1.0, 3.0), (0.05, 0.2)
-    push_speed, push_every = (0.0, 0.0), (5.0, 10.0)
+    push_speed, push_velocity, push_every = (0.0, 0.0), (0.0,) * 6, (5.0, 10.0)
 
     kick_for, kick_speed, kick_direction = memory(), memory(), memory(2)
     kick_wait, steps_since_kick, steps_of_kick = memory(), memory(), memory()
@@ -144,8 +146,12 @@ class Legged(Robot):
                 angle = rng.uniform(0.0, 2.0 * np.pi)
                 self.kick_direction[:] = np.cos(angle), np.sin(angle)
 
+    def is_pushed(self):
+        """Whether this robot is ever pushed."""
+        return self.push_speed[1] > 0.0 or t.sizes(self.push_velocity) > 0.0
+
     def suffer_pushes(self, data, rng):
-        """Adds to the trunk's velocity, in a direction of its own, where a push is due."""
+        """Adds to the trunk's velocities, in a direction of its own, where a push is due."""
         self.push_in -= 1.0
         if self.push_in <= 0.0:
             self.push_in = self.push_steps
@@ -153,6 +159,10 @@ class Legged(Robot):
             speed = rng.uniform(self.push_speed[0], self.push_speed[1])
             data.qvel[0] += speed * np.cos(angle)
             data.qvel[1] += speed * np.sin(angle)
+            if t.sizes(self.push_velocity) > 0.0:
+                for i in range(6):
+                    most = self.push_velocity[i]
+                    data.qvel[i] += rng.uniform(-most, most)
 
     def remember_feet(self):
         """Begins a step: a foot that stood has not been in the air since."""
