@@ -38,8 +38,8 @@ def test_random_models() -> None:
     assert not wrong, f"{wrong[:3]}\nmore: python tests/fuzz/lanes.py --seed 20 --shrink NUMBER"
     assert kinds.total() == MODELS
     assert kinds["equal"] > 0.75 * MODELS
-    left = [result["left"] for result in results if result["kind"] == "equal"]
-    assert np.mean(left) < 0.2, "too many steps are left to mj_step to say anything of lanes"
+    left = np.array([result["left"] for result in results if result["kind"] == "equal"])
+    assert np.mean(left < 0.5) > 0.7, "too many steps are left to mj_step to say anything of lanes"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)

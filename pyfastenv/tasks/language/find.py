@@ -22,7 +22,7 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
 
     Raises:
         FileNotFoundError, ImportError, TypeError: As :func:`load_task`.
-        ValueError: No environment has this id; the message names the nearest ones.
+        ValueError: No environment has this id, and others are near; the message names them.
     """
     if isinstance(env, type) and issubclass(env, Task):
         return env, None
@@ -43,8 +43,9 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
     name, built_in = plain_id(env), env_ids()
     if name not in built_in:
         near = difflib.get_close_matches(name, [*built_in, *registered_tasks()])
-        hint = f"the nearest ones: {', '.join(near)}" if near else "`pyfastenv envs` lists all"
-        raise ValueError(f"unknown environment id {name!r}; {hint}")
+        if near:
+            nearest = ", ".join(near)
+            raise ValueError(f"unknown environment id {name!r}; the nearest ones: {nearest}")
     return None
 
 
