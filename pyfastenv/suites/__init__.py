@@ -253,9 +253,6 @@ def myosuite_ids() -> dict[str, dict[str, Any]]:
     return found | _myodex_ids()
 
 
-MYOSUITE = [env_id.partition("/")[2] for env_id in myosuite_ids()]
-
-
 def tasks() -> dict[str, dict[str, Any]]:
     """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
 

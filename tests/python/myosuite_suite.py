@@ -24,10 +24,10 @@ import numpy as np
 from dm_control_suite import mend as mend_dm_control
 
 import pyfastenv
-from pyfastenv.suites import MYOSUITE
+from pyfastenv.suites import myosuite_ids
 from pyfastenv.suites.myosuite.base import myosuite_file
 
-NAMES = list(MYOSUITE)
+NAMES = [env_id.partition("/")[2] for env_id in myosuite_ids()]
 
 
 def mend() -> None:

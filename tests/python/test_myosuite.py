@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from myosuite_suite import NAMES, compare, mend
-from parity import assert_same
+from parity import compare_engines
 
 import pyfastenv
 from pyfastenv.suites import myosuite_ids, packages
@@ -55,21 +55,9 @@ def test_ids_are_myosuites() -> None:
 
 
 @pytest.mark.parametrize("name", ["myoFatiHandPoseRandom-v0", "myoLegWalk-v0"])
-def test_rides_lanes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
-    lanes, engine = (
-        pyfastenv.make_vec(
-            f"myosuite/{name}", 9, num_threads=2, engine=engine, max_episode_steps=15
-        )
-        for engine in ("lanes", "mujoco")
-    )
-    assert_same(lanes.reset(seed=3), engine.reset(seed=3))
-    rng = np.random.default_rng(0)
-    for _ in range(40):
-        actions = rng.uniform(-1, 1, lanes.action_space.shape)
-        assert_same(lanes.step(actions), engine.step(actions))
-    assert lanes.get_state().tobytes() == engine.get_state().tobytes()
-    assert lanes.stats()["lane_steps"] > 0.8 * lanes.stats()["steps"] > 250
+def test_rides_lanes(name: str, poison: None) -> None:
+    stats = compare_engines(f"myosuite/{name}")
+    assert stats["lane_steps"] > 0.8 * stats["steps"] > 250
 
 
 def test_a_target_may_be_given() -> None:
