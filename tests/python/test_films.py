@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -316,7 +317,8 @@ def test_who_stops_a_training_stops_its_film(run: Path, how: str) -> None:
     number = getattr(signal, how.split()[0])
     (os.killpg if how == "SIGINT to all" else os.kill)(parent.pid, number)
     for child in children:
-        child.resume()
+        with contextlib.suppress(psutil.NoSuchProcess):  # already gone
+            child.resume()
     parent.join()
     assert psutil.wait_procs(children)[1] == []
     assert not list(run.glob(".film*")) + list(run.glob("video*"))
