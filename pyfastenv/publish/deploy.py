@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,12 +68,16 @@ def deploy(run: Path | str, folder: Path, *, policy_id: int = 0) -> list[Exporte
         **_describe(task, range(policy.row_begin, policy.row_begin + policy.obs_size)),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / "policy.onnx", folder / "policy.c"]
-    exported = [export(run, path, policy_id=policy_id) for path in files]
-    mujoco.mj_saveModel(task.model, str(folder / "model.mjb"))
-    write_text(folder / "policy.json", json.dumps(described, indent=1) + "\n")
-    shutil.copyfile(run_policy.__file__, folder / "run.py")
-    return exported
+    with tempfile.TemporaryDirectory(prefix=".deploy-", dir=folder) as unfinished:
+        part = Path(unfinished)
+        names = ("policy.onnx", "policy.c")
+        exported = [export(run, part / name, policy_id=policy_id) for name in names]
+        mujoco.mj_saveModel(task.model, str(part / "model.mjb"))
+        write_text(part / "policy.json", json.dumps(described, indent=1) + "\n")
+        shutil.copyfile(run_policy.__file__, part / "run.py")
+        for path in part.iterdir():
+            path.replace(folder / path.name)
+    return [replace(each, path=folder / each.path.name) for each in exported]
 
 
 def _describe(task: Task, columns: range) -> dict[str, Any]:

@@ -53,6 +53,19 @@ def episode(spec: Any, model: Any, policy: Any, number: int, options: Any) -> tu
     return np.array(missed), bool(fallen)
 
 
+def check_command(drawn: Any, command: list[float] | None, parser: argparse.ArgumentParser) -> None:
+    """Refuses a command of another size; says where one goes beyond what was trained."""
+    if command is None:
+        return
+    if not drawn:
+        parser.error("--command: this policy is told nothing")
+    low, high = np.ravel(drawn["low"]), np.ravel(drawn["high"])
+    if len(command) != len(low):
+        parser.error(f"--command: expected {len(low)} numbers, got {len(command)}")
+    if (command < low).any() or (command > high).any():
+        print(f"note: the policy was trained with commands from {low.tolist()} to {high.tolist()}")
+
+
 def main() -> None:
     """The program."""
     import onnxruntime
@@ -65,10 +78,11 @@ def main() -> None:
     parser.add_argument("--view", action="store_true")
     options, folder = parser.parse_args(), Path(__file__).parent
     spec = json.loads((folder / "policy.json").read_text())
+    check_command(spec["command"], options.command, parser)
     model = mujoco.MjModel.from_binary_path(str(folder / "model.mjb"))
     policy = onnxruntime.InferenceSession(str(folder / "policy.onnx"))
     runs = [episode(spec, model, policy, n, options) for n in range(options.episodes)]
-    print(f"{len(runs)} episodes, {sum(fallen for _, fallen in runs)} falls")
+    print(f"episodes: {len(runs)}, falls: {sum(fallen for _, fallen in runs)}")
     if spec["motion"]:  # means over episodes of their means, as the training shows them
         moved = np.mean([np.linalg.norm(missed[:, :2], axis=1).mean() for missed, _ in runs])
         turned = np.mean([np.abs(missed[:, 2]).mean() for missed, _ in runs])

@@ -146,7 +146,9 @@ class RunConfig:
         """Says that there is no preset for the environment, or nothing."""
         if not self.presets or _name_of(self.env_id) in self.presets:
             return ""
-        return f"{self.algorithm} has no preset for {self.env_id}: its defaults hold."
+        return (
+            f"{self.algorithm} has no preset for {self.env_id}: what is not given has its default."
+        )
 
     def seeds(self) -> range:
         """The seeds that are trained, side by side if there are several."""

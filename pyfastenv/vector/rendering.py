@@ -26,6 +26,9 @@ from pyfastenv.vector import opengl
 Frame = NDArray[np.uint8]
 # what the core says of a per-environment model field: name, offset in the row, shape
 Fields = Sequence[tuple[str, int, Sequence[int]]]
+# a commanded velocity (3,), of a command with these elements [m/s, m/s, rad/s]
+Told = NDArray[np.float64] | None
+MOTION = ("forward", "sideways", "turning")
 
 # gymnasium's MujocoEnv takes these; the physics does not
 RENDER_KWARGS = (
@@ -60,7 +63,7 @@ _CAMERAS: dict[str, dict[str, Any]] = {
 class Renderer(Protocol):
     """Draws one state row after another, always in the thread that made it."""
 
-    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame: ...
+    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool, told: Told) -> Frame: ...
     def close(self) -> None: ...
 
 
@@ -89,10 +92,18 @@ class RenderThread:
             self._requests.put(None)
             raise
 
-    def draw(self, states: Sequence[State], *, follow: bool = False) -> tuple[Frame, ...]:
-        """Draws environments' states, each a row and the model fields in it."""
+    def draw(
+        self, states: Sequence[State], *, follow: bool = False, told: Sequence[Told] | None = None
+    ) -> tuple[Frame, ...]:
+        """Draws environments' states, each a row and the model fields in it.
+
+        Args:
+            states: Of each environment.
+            follow: As films do.
+            told: What each is told, to be drawn; None: nothing.
+        """
         drawn: Future[tuple[Frame, ...]] = Future()
-        self._requests.put((states, follow, drawn))
+        self._requests.put((states, follow, told or [None] * len(states), drawn))
         return drawn.result()
 
     def close(self, *, wait: bool = True) -> None:
@@ -105,7 +116,7 @@ class RenderThread:
 
 
 State = tuple[NDArray[np.float64], Fields]
-_Request = tuple[Sequence[State], bool, "Future[tuple[Frame, ...]]"]
+_Request = tuple[Sequence[State], bool, Sequence["Told"], "Future[tuple[Frame, ...]]"]
 
 
 def _serve(
@@ -122,14 +133,17 @@ def _serve(
             return
         made.set_result(None)
         while (request := requests.get()) is not None:
-            states, follow, drawn = request
+            states, follow, told, drawn = request
             try:
                 drawn.set_result(
-                    tuple(renderer.draw(row, fields, follow) for row, fields in states)
+                    tuple(
+                        renderer.draw(*state, follow, each)
+                        for state, each in zip(states, told, strict=True)
+                    )
                 )
             except BaseException as error:
                 drawn.set_exception(error)
-            del request, states, drawn  # nothing lives on while this waits
+            del request, states, told, drawn  # nothing lives on while this waits
         try:
             renderer.close()
         finally:
@@ -250,6 +264,7 @@ class MujocoRenderer:
         import mujoco
 
         from pyfastenv.rendering.renderer import Renderer as OwnRenderer
+        from pyfastenv.vector.command_marks import CommandMarks
 
         self._mujoco = mujoco
         self._model = make_model()
@@ -273,6 +288,8 @@ class MujocoRenderer:
                 free = _free_camera(mujoco, self._data, config)
                 self._follower = _Follower(mujoco, self._data, free)
         self._floors = _Floors(mujoco, self._data) if film else None
+        base = leaving_base(self._data)
+        self._marks = CommandMarks(self._data, base) if base is not None else None
         self._size = height, width, max_geom
         self._may_change = renderer == "auto"
         self._renderer: Any
@@ -281,7 +298,7 @@ class MujocoRenderer:
         else:
             self._renderer = OwnRenderer(self._model, *self._size)
 
-    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
+    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool, told: Told) -> Frame:
         """Draws one environment's state; ``follow``: as a film, if the user chose no camera."""
         load_state(self._model, self._data, row, fields)
         if any(name == "hfield_data" for name, *_ in fields):
@@ -295,6 +312,8 @@ class MujocoRenderer:
             warnings.warn(f"{reason}, so MuJoCo's renderer takes over", stacklevel=2)
             self._use_opengl()
             self._renderer.update_scene(self._data, camera, self._options)
+        if told is not None and self._marks is not None:
+            self._marks.add_to(self._renderer.scene, told)
         frame: Frame = self._renderer.render()
         return frame
 
@@ -466,7 +485,7 @@ class ClassicRenderer:
         self._env.reset(seed=0)  # makes the attributes that render() reads
         self._state_size = len(self._env.state)
 
-    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
+    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool, told: Told) -> Frame:
         """Draws one environment's state; there is nothing to follow."""
         self._env.state = row[: self._state_size]
         if hasattr(self._env, "last_u"):  # Pendulum's arrow; its row keeps the torque, NaN at first

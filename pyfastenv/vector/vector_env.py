@@ -28,6 +28,7 @@ from pyfastenv.vector.rendering import (
     RENDER_KWARGS,
     RenderThread,
     State,
+    Told,
     camera_config,
     make_renderer,
     read_model,
@@ -607,7 +608,8 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             env_ids: Which; None means all.
             tiled: Return one picture, the frames laid out in a grid.
             follow: Keep a robot that may leave in the picture, as films do, unless ``camera_id``,
-                ``camera_name`` or ``default_camera_config`` was given.
+                ``camera_name`` or ``default_camera_config`` was given, and show over it what
+                velocity a task commands (blue) and its own (green).
 
         Returns:
             A tuple of ``(height, width, 3)`` uint8 frames, or one such array if ``tiled``; None
@@ -626,7 +628,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             if self._renderer is None:
                 self._renderer = self._make_renderer()
             renderer = self._renderer
-        frames = renderer.draw(states, follow=follow)
+        frames = renderer.draw(states, follow=follow, told=self._told(ids) if follow else None)
         return tile(frames) if tiled else frames
 
     def new_model(self) -> Any:
@@ -642,6 +644,10 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     def _state(self, env_id: int) -> State:
         state: State = self._core.row(env_id)
         return state
+
+    def _told(self, env_ids: Sequence[int]) -> Sequence[Told] | None:
+        """The commanded velocities of environments, where there are any."""
+        return None
 
     def _make_renderer(self) -> RenderThread:
         return make_renderer(

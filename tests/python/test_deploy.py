@@ -98,14 +98,26 @@ def test_the_program_follows_commands_as_evaluations_do(
     def found(*options: str) -> list[float]:
         command = [sys.executable, str(folder / "run.py"), "--seconds", "2.4", *options]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        assert "4 episodes, 0 falls" in out
-        return [float(word) for word in out.split() if "." in word]
+        assert "episodes: 4, falls: 0" in out
+        return [float(word) for word in out.splitlines()[-1].split() if "." in word]
 
     metrics = evaluate_run(run, 4).metrics()
     wanted = [metrics["eval/velocity_error"], metrics["eval/turning_error"]]
     assert found("--episodes", "4") == pytest.approx(wanted, rel=0.05)
     held = found("--episodes", "4", "--command", "-0.5", "0.2", "-0.4")
     assert max(held[0] / wanted[0], held[1] / wanted[1]) > 1.5  # another command counts
+
+    def said(*command: str) -> str:
+        program = [sys.executable, str(folder / "run.py"), "--seconds", "0.1", "--command"]
+        result = subprocess.run([*program, *command], check=False, capture_output=True, text=True)
+        return result.stdout + result.stderr
+
+    assert "--command: expected 3 numbers, got 2" in said("1", "0")
+    assert "trained with commands from [0.5, -0.2" in said("9", "0", "0")
+    assert "trained" not in said("0.5", "-0.2", "0.4")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("model.mjb", "policy.c", "policy.json", "policy.onnx", "run.py"),
+    ]
 
 
 class Strange(Craft):

@@ -117,6 +117,35 @@ def test_a_chosen_camera_stays(chosen: dict[str, Any]) -> None:
     assert np.array_equal(picture(model=model, x=0.5, **chosen), seen)
 
 
+class Told(Placed):
+    """Is told to move, and stands."""
+
+    velocity = pyfastenv.command(3, low=-1.0, high=1.0, names=("forward", "sideways", "turning"))
+
+    def observation(self, data, obs):
+        super().observation(data, obs)
+        obs["velocity"] = self.velocity
+
+
+@pytest.mark.parametrize("renderer", ["pyfastenv", "mujoco"])
+def test_films_show_the_commanded_velocity(renderer: str) -> None:
+    def blue(velocity: list[float], *, follow: bool = True) -> np.ndarray:
+        far = {"distance": 5.0, "lookat": (0.0, 0.0, 1.5), "azimuth": 90.0}
+        looks = {"render_mode": "rgb_array", "renderer": renderer, "default_camera_config": far}
+        size = {name: 3 * pixels for name, pixels in SIZE.items()}
+        with pyfastenv.make_vec(Told, 2, model=robot(MOVING["free"]), **looks, **size) as envs:
+            envs.set_command("velocity", [velocity, [0.0, 0.0, 0.0]])
+            envs.reset(seed=0)
+            frame = envs.render([0], follow=follow)[0].astype(int)
+        return (frame[..., 2] - frame[..., 0] > 50).nonzero()[1]
+
+    ahead, back = (blue([forward, 0.0, 0.0]) for forward in (1.0, -1.0))
+    assert len(ahead) > 4 and len(back) > 4
+    assert abs(ahead.mean() - back.mean()) > 2.0
+    assert len(blue([1.0, 0.0, 3.0])) > len(ahead) + 5
+    assert not len(blue([1.0, 0.0, 0.0], follow=False))
+
+
 def test_a_film_of_a_built_in_robot_follows_it() -> None:
     looks = {"render_mode": "rgb_array", **SIZE}
     with (

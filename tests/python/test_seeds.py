@@ -162,7 +162,7 @@ def test_an_environment_without_a_preset_is_said(
     ):
         config = algorithm_module(name).Config.preset(f"{env}-v5")
         assert config == type(config)(env_id=f"{env}-v5")
-        said = f"{name} has no preset for {env}-v5: its defaults hold."
+        said = f"{name} has no preset for {env}-v5: what is not given has its default."
         assert config.preset_note() == said
     for name, env_id in (("ppo", "Hopper-v5"), ("ppo", "Reacher-v5"), ("ddpg", "Hopper-v5")):
         assert algorithm_module(name).Config.preset(env_id).preset_note() == ""
@@ -170,7 +170,10 @@ def test_an_environment_without_a_preset_is_said(
     small |= {"policy_width": 8, "critic_width": 8, "batch_size": 8, "torch_threads": 1}
     module = algorithm_module("flashsac")
     module.train(module.Config.preset("Reacher-v5", run_dir=tmp_path / "run", **small))
-    assert "flashsac has no preset for Reacher-v5: its defaults hold." in capsys.readouterr().out
+    assert (
+        "flashsac has no preset for Reacher-v5: what is not given has its default."
+        in capsys.readouterr().out
+    )
 
 
 def test_options_win_over_presets(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import copy as copying
 import inspect
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,14 @@ from pyfastenv.tasks.pool.explain import explain
 from pyfastenv.tasks.pool.plain import own_fields
 from pyfastenv.tasks.pool.program import program_of
 from pyfastenv.vector.arguments import integer
-from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_model_renderer
+from pyfastenv.vector.rendering import (
+    MOTION,
+    RENDER_KWARGS,
+    RenderThread,
+    State,
+    Told,
+    make_model_renderer,
+)
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # what FastVectorEnv itself takes; everything else is the task's
@@ -184,6 +191,10 @@ class TaskVectorEnv(FastVectorEnv):
             rng = np.random.default_rng(seed)
             return np.asarray(self.task.sample_tasks(integer("n", n, minimum=1), rng), np.float64)
         return super().sample_tasks(n, seed)
+
+    def _told(self, env_ids: Sequence[int]) -> Sequence[Told] | None:
+        name = next((n for n, each in self.command_elements.items() if each == MOTION), None)
+        return None if name is None else list(self.get_command(name)[list(env_ids)])
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self._places[name].shape or ()
