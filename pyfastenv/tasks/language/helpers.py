@@ -141,3 +141,28 @@ def projected_gravity(quat: Any) -> Any:
         quat: As of :func:`in_frame`.
     """
     return in_frame(quat, np.array([0.0, 0.0, -1.0]))
+
+
+def move_level(level: Any, up: Any, down: Any, low: float, high: float, rng: Any) -> Any:
+    """Moves a level of terrain: one up, one down, or from the top to a random one; in ``reset``.
+
+    legged_gym's rule of a curriculum is up where a robot has walked out of its tile, and down where
+    it has walked less than half of what was commanded::
+
+        up, down = self.walked > 4.0, self.walked < 0.5 * self.commanded
+        self.level = move_level(self.level, up, down, self.level_low, self.level_high, rng)
+
+    Args:
+        level: Of the last episode.
+        up: Whether it was easy; comes before ``down``.
+        down: Whether it was too hard.
+        low, high: The lowest and the highest level: ``self.level_low``, ``self.level_high``.
+        rng: The method's.
+
+    Returns:
+        From ``low`` to ``high``.
+    """
+    moved = level + 1.0 if up else (level - 1.0 if down else level + 0.0)
+    if moved > high:
+        moved = low + rng.integers(0, int(high - low) + 1)
+    return max(moved, low)
