@@ -98,6 +98,27 @@ def test_snapshots_have_it_and_seeds_begin_anew() -> None:
             assert_same(mine[1], theirs[1])
 
 
+def test_rollouts_go_on_with_it_and_tell_its_last_value() -> None:
+    pytest.importorskip("torch")
+    envs, rolled = (pyfastenv.make_vec(Climber, 4, autoreset_mode="SameStep") for _ in range(2))
+    for each in (envs, rolled):
+        each.reset(seed=5)
+    still = pyfastenv.PolicySpec(
+        weights=[np.zeros((1, 5, 1), np.float32)],
+        biases=[np.zeros((1, 1), np.float32)],
+        log_std=np.zeros((1, 1), np.float32),
+        greedy=True,
+    )
+    batch = pyfastenv.rollout(rolled, still, 80)
+    steps = [envs.step(np.zeros((4, 1))) for _ in range(80)]
+    np.testing.assert_allclose(np.asarray(batch.rewards), [step[1] for step in steps], rtol=1e-6)
+    last = [step[4]["final_info"]["episode_level"] for step in steps if "final_info" in step[4]]
+    told = np.asarray(batch.episodes.infos["episode_level"])
+    assert len(told) >= 20
+    assert set(told.tolist()) == set(np.concatenate(last).tolist())
+    assert len(set(told.tolist())) > 1
+
+
 def test_a_range_of_one_value_holds_it() -> None:
     envs = pyfastenv.make_vec(Climber, 8, autoreset_mode="SameStep", level_low=3, level_start=3)
     envs.reset(seed=0)

@@ -115,7 +115,7 @@ def info_name(curriculum: str) -> str:
 
 
 def range_error(name: str, value: Any, low: float, high: float) -> ValueError:
-    """What is said of a value that a method has written."""
+    """The error of a value that a method has written."""
     return ValueError(f"self.{name}: expected {low:g} to {high:g}, its curriculum, got {value:g}")
 
 
