@@ -66,11 +66,6 @@ def check_curriculum(
     return {"low": low, "high": high, "start": start.astype(kind)}
 
 
-def is_whole(start: Any) -> bool:
-    """Whether a curriculum starts at integers."""
-    return bool(np.asarray(start).dtype.kind == "i")
-
-
 def begin(curricula: Curricula, starts: Mapping[str, Any]) -> str:
     """The code before ``reset``: an environment's first one starts what episodes move."""
     code = ""
@@ -81,7 +76,7 @@ def begin(curricula: Curricula, starts: Mapping[str, Any]) -> str:
         start = f"self.{setting_name(name, 'start')}"
         drawn = (
             f"rng.integers({start}[0], {start}[1] + 1)"
-            if is_whole(starts[name])
+            if starts[name].dtype.kind == "i"
             else f"rng.uniform({start}[0], {start}[1])"
         )
         code += (

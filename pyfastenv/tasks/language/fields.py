@@ -75,7 +75,7 @@ def curriculum(low: float, high: float, *, start: Any = None, over: Any = None) 
         level = pyfastenv.curriculum(0, 9, start=(0, 3))
 
         def reset(self, data, rng):
-            up, down = self.walked > 4.0, self.walked < 2.0
+            up, down = self.walked > 4.0, self.walked < 0.5 * self.commanded
             self.level = move_level(self.level, up, down, self.level_low, self.level_high, rng)
 
     By steps, it moves by itself, from ``low`` after ``over[0]`` steps that the environment has
