@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.tasks.compiler.native import compile_task
-    from pyfastenv.tasks.language.fields import command, memory
+    from pyfastenv.tasks.language.fields import command, curriculum, memory
     from pyfastenv.tasks.language.rewards import reward_terms
     from pyfastenv.tasks.language.task import Task
     from pyfastenv.tasks.pool.make import debug, make_vec
@@ -66,6 +66,7 @@ _EXPORTS = {
     "Task": "tasks.language.task",
     "memory": "tasks.language.fields",
     "command": "tasks.language.fields",
+    "curriculum": "tasks.language.fields",
     "compile_task": "tasks.compiler.native",
     "debug": "tasks.pool.make",
     "register": "tasks.pool.registration",
@@ -108,6 +109,7 @@ __all__ = [
     "TorchVectorEnv",
     "command",
     "compile_task",
+    "curriculum",
     "debug",
     "env_ids",
     "load_policy",

@@ -126,6 +126,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("action_high", task->action_high);
   read.Read("obs_size", task->obs_size);
   read.Read("memory_size", task->memory_size);
+  read.Read("lasting_size", task->lasting_size);
   read.Read("params", params);
   read.Read("infos", infos);
   read.Read("commands", commands);

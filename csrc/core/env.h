@@ -79,6 +79,9 @@ class Environment {
   /// Leaves the task and the fields alone: callers may read them meanwhile.
   virtual void Save(double* row) const = 0;
 
+  /// Forgets what outlives episodes: the next Reset starts the first one of another stream.
+  virtual void ForgetEpisodes() {}
+
   /// Starts an episode. `options` has one value per spec().reset_options.
   virtual void Reset(Random& random, std::span<const double> options, InfoRow info) = 0;
 

@@ -130,6 +130,7 @@ void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& 
     if (job.seed != nullptr && !job.seed->empty()) {
       progress.random = Random(*job.seed);
       policy_random = EnvStore::PolicyStream(*job.seed);
+      env.ForgetEpisodes();
     }
     env.Reset(progress.random, job.reset_options, info);
     progress = {progress.random, 0.0, 0, 0};

@@ -109,11 +109,17 @@ void FunctionEnv::PointFields() {
   }
 }
 
+void FunctionEnv::ForgetEpisodes() { std::fill_n(cache(), task_->memory_size, 0.0); }
+
+void FunctionEnv::ForgetEpisode() {
+  std::fill_n(cache(), task_->memory_size - task_->lasting_size, 0.0);
+  std::fill(info_.begin(), info_.end(), 0.0);
+}
+
 void FunctionEnv::ResetModel(Random& random) {
   stepping_ = false;
   given_ = nullptr;
-  std::fill_n(cache(), task_->memory_size, 0.0);
-  std::fill(info_.begin(), info_.end(), 0.0);
+  ForgetEpisode();
   DrawFields(random);
   frame_.random = &random;
   frame_.fresh = 0;
@@ -192,9 +198,7 @@ void FunctionEnv::PositionInfo(InfoRow info) const {
 // After a step this is only called if it diverged; mj_forward has run.
 void FunctionEnv::UpdateCache() {
   frame_.fresh = kFreshForward | kFreshBodyForces | kFreshWhole;
-  if (!stepping_) return;
-  std::fill_n(cache(), task_->memory_size, 0.0);
-  std::fill(info_.begin(), info_.end(), 0.0);
+  if (stepping_) ForgetEpisode();
 }
 
 void FunctionEnv::Observe(double* obs) const {

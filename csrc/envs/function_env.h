@@ -49,6 +49,7 @@ struct TaskDescription {
   std::vector<double> action_low, action_high;  // of a vector
   int obs_size = 0;
   int memory_size = 0;
+  int lasting_size = 0;  // of memory, its last numbers, which outlive episodes
   std::vector<InfoField> infos;
   std::vector<TaskField> commands;
   std::vector<double> params;  // the bits of doubles and int64s
@@ -90,6 +91,8 @@ class FunctionEnv final : public MujocoEnv {
     return Guard([&] { workspace().Run(f); });
   }
 
+  void ForgetEpisodes() override;
+
  protected:
   void ResetModel(Random& random) override;
   StepResult StepTask(const Action& action, InfoRow info) override;
@@ -100,6 +103,7 @@ class FunctionEnv final : public MujocoEnv {
   RowField DescribeField(const std::string& name) const override;
 
  private:
+  void ForgetEpisode();
   void RefuseInControl(const TaskFrame& frame) const;
   void SetFresh(int64_t bits);
   void PointFields();

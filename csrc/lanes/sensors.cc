@@ -34,7 +34,16 @@ bool IsAmong(const mjModel& m, int sensor, Sensors which) {
 // Made of the forces of contacts.
 bool NeedsContacts(const mjModel& m, int sensor) {
   const int type = m.sensor_type[sensor];
-  return type == mjSENS_TOUCH || type == mjSENS_FORCE || type == mjSENS_TORQUE;
+  return type == mjSENS_TOUCH || type == mjSENS_CONTACT || type == mjSENS_FORCE ||
+         type == mjSENS_TORQUE;
+}
+
+// Whether a sensor of contacts shows neither places nor directions, in which signs of zeros are
+// seen. (A sum has none that its terms have.)
+bool ShowsForces(const mjModel& m, int sensor) {
+  constexpr int kForces =
+      1 << mjCONDATA_FOUND | 1 << mjCONDATA_FORCE | 1 << mjCONDATA_TORQUE | 1 << mjCONDATA_DIST;
+  return (m.sensor_intprm[ptrdiff_t{mjNSENS} * sensor] & ~kForces) == 0;
 }
 
 // Whether equality constraints push at bodies, which a force between bodies is made of too.
@@ -43,8 +52,8 @@ bool BodiesAreHeld(const mjModel& m) {
                      [](int type) { return type == mjEQ_CONNECT || type == mjEQ_WELD; });
 }
 
-// Neither limits, energies, rays, distances of geoms, cameras, nor quaternions of geoms, sites and
-// inertias.
+// Neither limits, energies, rays, distances of geoms, cameras, places and directions of contacts,
+// nor quaternions of geoms, sites and inertias.
 bool IsKnown(const mjModel& m, int sensor, Sensors which) {
   const int object = m.sensor_objtype[sensor], reference = m.sensor_reftype[sensor];
   if (object == mjOBJ_CAMERA || reference == mjOBJ_CAMERA) return false;
@@ -54,6 +63,8 @@ bool IsKnown(const mjModel& m, int sensor, Sensors which) {
     case mjSENS_FORCE:
     case mjSENS_TORQUE:
       return !BodiesAreHeld(m) && !LacksBodyForces(m);
+    case mjSENS_CONTACT:
+      return ShowsForces(m, sensor) && UnsupportedContacts(m).empty();
     case mjSENS_ACTUATORPOS:
     case mjSENS_ACTUATORVEL:
       return which != Sensors::kOfMotion;  // lanes know them with actuators' forces
@@ -115,8 +126,9 @@ std::string UnsupportedSensor(const mjModel& m, Sensors which) {
   for (int i = 0; i < m.nsensor; ++i) {
     if (!IsAmong(m, i, which) || IsKnown(m, i, which)) continue;
     std::string what =
-        "sensors of limits, energies, rays, distances, cameras, of forces between bodies that "
-        "equalities or spatial tendons hold, and of quaternions that are not a body's (sensor ";
+        "sensors of limits, energies, rays, distances, cameras, places and directions of contacts, "
+        "forces between bodies that equalities or spatial tendons hold, and of quaternions that "
+        "are not a body's (sensor ";
     const char* name = mj_id2name(&m, mjOBJ_SENSOR, i);
     if (name == nullptr) return what.append(std::to_string(i)).append(")");
     return what.append("'").append(name).append("')");

@@ -102,6 +102,9 @@ ROBOTS = {
     "SmallHumanoid-v0": ("pyfastenv.suites.robots.humanoid:SmallHumanoid", 1000),
 }
 
+# robots of Playground's on ground of our own, likewise
+ON_OUR_GROUND = {"Go1RoughTerrain-v0": ("pyfastenv.suites.robots.go1:Go1RoughTerrain", 1000)}
+
 
 # MuJoCo Playground's, by EnvPool's ids: the file in which the class stands, and where its episodes
 # are truncated
@@ -258,7 +261,7 @@ def tasks() -> dict[str, dict[str, Any]]:
 
     ``"max_episode_steps"`` is the class's own, which the registry has to know without importing it.
     """
-    places = ROBOTS | {
+    places = {**ROBOTS, **ON_OUR_GROUND} | {
         env_id: (
             f"pyfastenv.suites.dm_control.{domain.lower()}:{env_id.partition('-')[0]}",
             None if domain == "lqr" else 1000,

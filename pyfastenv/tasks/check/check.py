@@ -18,12 +18,12 @@ from pyfastenv.tasks.check.differences import differing, first_difference, likel
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.frontend.sources import Sources
 from pyfastenv.tasks.language.batch import has_batch_functions
-from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, setting_name
+from pyfastenv.tasks.language.commands import setting_name
 from pyfastenv.tasks.language.find import find_task
 from pyfastenv.tasks.language.places import place_in_class
 from pyfastenv.tasks.language.rewards import weight_name, weights_of
 from pyfastenv.tasks.language.spelling import names_read
-from pyfastenv.tasks.language.task import SETTINGS, Task
+from pyfastenv.tasks.language.task import SETTINGS, Task, settings_of
 from pyfastenv.tasks.pool.explain import blame
 from pyfastenv.tasks.pool.make import debug, make_vec
 from pyfastenv.vector.obs_views import row_of
@@ -141,7 +141,7 @@ def _unread_parameters(task: Any) -> str:
         return ""
     cls = type(task)
     used = {*names_read(cls), *map(weight_name, weights_of(cls.step)), *SETTINGS}
-    used |= {setting_name(n, each) for n in task.drawn_commands() for each in COMMAND_SETTINGS}
+    used |= {setting_name(n, each) for n, f in task._fields.items() for each in settings_of(f)}
     for function in Sources(task).functions.values():
         used |= {n.attr for n in ast.walk(function.tree) if isinstance(n, ast.Attribute)}
     unread = [name for name in task._parameter_names() if name not in used]

@@ -7,7 +7,7 @@ import ast
 import gymnasium
 
 from pyfastenv.tasks.frontend import vocabulary as words
-from pyfastenv.tasks.language.fields import Command, Drawn
+from pyfastenv.tasks.language.fields import Command, Curriculum, Drawn
 from pyfastenv.tasks.language.task import METHODS, Task
 
 Refusal = tuple[str, str]  # what is written to, and what to do instead
@@ -53,8 +53,9 @@ class Targets:
         if isinstance(owner, ast.Name) and owner.id == "data":
             return _of_data(f"data.{base.attr}", base.attr, is_element)
         if isinstance(owner, ast.Name) and owner.id == self._itself:
-            drawn = isinstance(self._task._fields.get(base.attr), Drawn)
-            return self._of_self(base.attr) if is_element or drawn else None
+            field = self._task._fields.get(base.attr)
+            is_read = isinstance(field, Drawn) or _moves_by_itself(field)
+            return self._of_self(base.attr) if is_element or is_read else None
         if self._is_model(owner):
             return self._of_model(ast.unparse(base), base.attr, is_element)
         if isinstance(owner, ast.Attribute) and self._is_model(owner.value):  # self.model.opt.…
@@ -69,6 +70,8 @@ class Targets:
                 f"a command is only read, envs.{setter} sets it; what a method changes is a "
                 f"pyfastenv.memory, or a copy: x = self.{name}.copy()"
             )
+        if _moves_by_itself(field):
+            return f"self.{name}", "a curriculum over steps moves by itself and is only read"
         if field is None and name in (*self._task.params, "init_qpos", "init_qvel"):
             return f"self.{name}", (
                 "a parameter is the same for all environments and is only read; what a method "
@@ -133,3 +136,7 @@ def _assigned_names(tree: ast.FunctionDef) -> set[str]:
         and isinstance(node.ctx, ast.Store)
         and id(node) not in in_place
     }
+
+
+def _moves_by_itself(field: object) -> bool:
+    return isinstance(field, Curriculum) and field.over is not None

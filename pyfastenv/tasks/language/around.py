@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyfastenv.tasks.language.commands import draw_when_due, hold_and_draw, hold_commands, show
+from pyfastenv.tasks.language.commands import (
+    draw_when_due,
+    hold_and_draw,
+    hold_commands,
+    setting_name,
+    show,
+)
+from pyfastenv.tasks.language.curricula import begin, count_steps, show_and_check
 from pyfastenv.tasks.language.layout import Part
 from pyfastenv.tasks.language.noise import noise_code, noise_parts
 from pyfastenv.tasks.language.task import Task
@@ -23,11 +30,16 @@ def code_around(task: Task, written: Mapping[str, Part] | None) -> dict[str, tup
         task: Whose methods.
         written: The layout of its observations; None: not known yet, so there is no noise.
     """
-    commands = task.drawn_commands()
+    commands, curricula = task.drawn_commands(), task.curricula()
+    starts = {n: getattr(task, setting_name(n, "start"), None) for n in curricula}
+    shown = show_and_check(curricula) + show(commands)
     noise = {} if written is None else task.observation_noise
     drawn, added = noise_code(noise_parts(noise, written or {}, type(task).__name__))
     return {
-        "reset": (hold_and_draw(commands), show(commands) + drawn),
-        "step": (hold_commands(commands), show(commands) + draw_when_due(commands) + drawn),
+        "reset": (begin(curricula, starts) + hold_and_draw(commands), shown + drawn),
+        "step": (
+            hold_commands(commands),
+            shown + count_steps(curricula) + draw_when_due(commands) + drawn,
+        ),
         "observation": ("", added),
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Memory:
-    """Numbers that an environment keeps from step to step; made by :func:`memory`."""
+    """Numbers that an environment keeps from step to step; made by :func:`memory`.
+
+    ``lasting``: from episode to episode, too.
+    """
 
     size: int | None
+    _: KW_ONLY
+    lasting: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,17 @@ class Drawn(Memory):
     names: tuple[str, ...] = ()
 
 
-def memory(size: int | None = None) -> Any:
+@dataclass(frozen=True)
+class Curriculum(Memory):
+    """A number that moves from episode to episode; made by :func:`curriculum`."""
+
+    low: Any
+    high: Any
+    start: Any
+    over: Any
+
+
+def memory(size: int | None = None, *, lasting: bool = False) -> Any:
     """Numbers of each environment's own that outlive a step; zero when an episode starts.
 
     They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a
@@ -45,8 +60,47 @@ def memory(size: int | None = None) -> Any:
 
     Args:
         size: Of a vector; None means one number.
+        lasting: They outlive episodes too, and are zero again where ``reset`` is given a seed.
     """
-    return Memory(_size("memory", size))
+    return Memory(_size("memory", size), lasting=bool(lasting))
+
+
+def curriculum(low: float, high: float, *, start: Any = None, over: Any = None) -> Any:
+    """A number of each environment's own that makes a task harder as training goes on.
+
+    It lasts from episode to episode, is part of snapshots, and stands in ``info["episode_name"]``,
+    so that metrics have its mean. ``low``, ``high``, ``start`` and ``over`` are parameters: keyword
+    arguments ``level_low`` … of ``make_vec``. By success, methods move it as ``self.name = …``::
+
+        level = pyfastenv.curriculum(0, 9, start=(0, 3))
+
+        def reset(self, data, rng):
+            up, down = self.walked > 4.0, self.walked < 0.5 * self.commanded
+            self.level = move_level(self.level, up, down, self.level_low, self.level_high, rng)
+
+    By steps, it moves by itself, from ``low`` after ``over[0]`` steps that the environment has
+    made to ``high`` after ``over[1]``, and methods read it alone::
+
+        effort = pyfastenv.curriculum(0.0, 1.0, over=(1000, 20000))
+
+    Before the first step after a reset with a seed it is ``low``, or drawn from ``start``. Other
+    environments, those of evaluations too, have values of their own.
+
+    Args:
+        low: The least; with ``over`` the first.
+        high: The greatest; with ``over`` the last. What methods write must be in between, else
+            there is an ``EnvError``.
+        start: Where it starts; a pair: drawn uniformly from this range, an integer if ``low``,
+            ``high`` and both are. None means ``low``.
+        over: The first and the last of the environment's steps between which it moves, episodes
+            added up; a number: from 0 on.
+
+    Raises:
+        ValueError: ``start`` beside ``over``, an empty range, or a start outside of it.
+    """
+    if over is not None and start is not None:
+        raise ValueError("curriculum: expected start, or over, not both: over begins at low")
+    return Curriculum(None, low, high, low if start is None else start, over, lasting=True)
 
 
 def command(
@@ -119,6 +173,8 @@ def _size(what: str, size: Any) -> int | None:
 
 def parts_of(name: str, field: Memory | Command) -> dict[str, Memory | Command]:
     """A field of a task, and what stands beside it where the environment draws it."""
+    if isinstance(field, Curriculum):
+        return {name: field, count_name(name): Memory(None, lasting=True)}
     if not isinstance(field, Drawn):
         return {name: field}
     return {
@@ -127,6 +183,20 @@ def parts_of(name: str, field: Memory | Command) -> dict[str, Memory | Command]:
         held_name(name): Command(None, 0.0, 1.0),
         given_name(name): Command(field.size, 0.0, 0.0),
     }
+
+
+def in_row(fields: Mapping[str, Memory | Command]) -> dict[str, Memory | Command]:
+    """A task's fields in the order of an environment's row: memories, lasting ones, commands."""
+
+    def section(item: tuple[str, Memory | Command]) -> int:
+        return (1 + item[1].lasting) if isinstance(item[1], Memory) else 3
+
+    return dict(sorted(fields.items(), key=section))
+
+
+def count_name(curriculum: str) -> str:
+    """The memory of how many steps a curriculum has had, and one for having started."""
+    return f"_{curriculum}_count"
 
 
 def until_name(command: str) -> str:

@@ -141,3 +141,99 @@ def projected_gravity(quat: Any) -> Any:
         quat: As of :func:`in_frame`.
     """
     return in_frame(quat, np.array([0.0, 0.0, -1.0]))
+
+
+def move_level(level: Any, up: Any, down: Any, low: float, high: float, rng: Any) -> Any:
+    """Moves a level of terrain: one up, one down, or from the top to a random one; in ``reset``.
+
+    legged_gym's rule of a curriculum is up where a robot has walked out of its tile, and down where
+    it has walked less than half of what was commanded::
+
+        up, down = self.walked > 4.0, self.walked < 0.5 * self.commanded
+        self.level = move_level(self.level, up, down, self.level_low, self.level_high, rng)
+
+    Args:
+        level: Of the last episode.
+        up: Whether it was easy; comes before ``down``.
+        down: Whether it was too hard.
+        low, high: The lowest and the highest level: ``self.level_low``, ``self.level_high``.
+        rng: The method's.
+
+    Returns:
+        From ``low`` to ``high``.
+    """
+    moved = level + 1.0 if up else (level - 1.0 if down else level + 0.0)
+    if moved > high:
+        moved = low + rng.integers(0, int(high - low) + 1)
+    return max(moved, low)
+
+
+def ground_height(model: Any, ground: Any, x: Any, y: Any) -> Any:
+    """Finds how high a height field stands at a place, on its triangles, as ``mj_ray`` does.
+
+    A foot's clearance is its site's height less that of the ground at its ``x`` and ``y``.
+
+    Args:
+        model: ``self.model``.
+        ground: The id of the geom, which stands upright in the world and is not turned, of setup:
+            ``self.ground = self.model.geom("terrain").id``.
+        x, y: In the world; beyond the height field's edge its edge counts [m].
+
+    Returns:
+        The height in the world [m].
+    """
+    field = model.geom_dataid[ground]
+    rows, columns = model.hfield_nrow[field], model.hfield_ncol[field]
+    half_x, half_y = model.hfield_size[field, 0], model.hfield_size[field, 1]
+    u = (x - model.geom_pos[ground, 0] + half_x) * (columns - 1) / (2.0 * half_x)
+    v = (y - model.geom_pos[ground, 1] + half_y) * (rows - 1) / (2.0 * half_y)
+    column = min(max(int(u), 0), columns - 2)
+    row = min(max(int(v), 0), rows - 2)
+    u, v = min(max(u - column, 0.0), 1.0), min(max(v - row, 0.0), 1.0)
+    at = model.hfield_adr[field] + row * columns + column
+    here = np.float64(model.hfield_data[at])
+    across = np.float64(model.hfield_data[at + columns + 1])
+    if u >= v:  # each cell is two triangles, on this side and that of its diagonal
+        ahead = np.float64(model.hfield_data[at + 1])
+        height = here + u * (ahead - here) + v * (across - ahead)
+    else:
+        aside = np.float64(model.hfield_data[at + columns])
+        height = here + v * (aside - here) + u * (across - aside)
+    return model.geom_pos[ground, 2] + model.hfield_size[field, 2] * height
+
+
+def height_scan(model: Any, ground: Any, place: Any, quat: Any, points: Any) -> Any:
+    """Measures how far below a robot the ground is, at points that turn with its heading alone.
+
+    It sees the height field alone, in no more time than the points' places take::
+
+        def setup(self):
+            self.ground = self.model.geom("terrain").id
+            self.points = terrain.grid_pattern()  # (187, 2)
+
+        def observation(self, data, obs):
+            scan = height_scan(self.model, self.ground, data.qpos[:3], data.qpos[3:7], self.points)
+            obs["scan"] = np.clip(scan - 0.5, -1.0, 1.0)
+
+    Args:
+        model, ground: As of :func:`ground_height`.
+        place: ``(3,)`` of the robot.
+        quat: ``(4,)`` of the robot.
+        points: ``(n, 2)`` ahead and to the left [m]: of :func:`.terrain.grid_pattern`.
+
+    Returns:
+        ``(n,)``: ``place``'s height above the ground at each point [m].
+    """
+    ahead_x = 1.0 - 2.0 * (quat[2] * quat[2] + quat[3] * quat[3])
+    ahead_y = 2.0 * (quat[1] * quat[2] + quat[0] * quat[3])
+    length = np.sqrt(ahead_x * ahead_x + ahead_y * ahead_y)
+    if length > 0.0:
+        ahead_x, ahead_y = ahead_x / length, ahead_y / length
+    else:
+        ahead_x, ahead_y = 1.0, 0.0
+    found = np.zeros(len(points))
+    for i in range(len(points)):
+        x = place[0] + ahead_x * points[i, 0] - ahead_y * points[i, 1]
+        y = place[1] + ahead_y * points[i, 0] + ahead_x * points[i, 1]
+        found[i] = place[2] - ground_height(model, ground, x, y)
+    return found

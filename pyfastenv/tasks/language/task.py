@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pyfastenv.tasks.language.commands import (
-    COMMAND_SETTINGS,
-    check_command,
-    setting_name,
-)
-from pyfastenv.tasks.language.fields import Command, Drawn, Memory, parts_of
+from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, check_command, setting_name
+from pyfastenv.tasks.language.curricula import check_curriculum, curriculum_settings, range_error
+from pyfastenv.tasks.language.fields import Command, Curriculum, Drawn, Memory, parts_of
 from pyfastenv.tasks.language.places import place_in_class
 from pyfastenv.tasks.language.randomise import check_randomise
 from pyfastenv.tasks.language.rewards import sums_of, weight_name, weights_of
@@ -153,7 +150,7 @@ class Task:
                 setattr(cls, name, weight)
         for command in dir(cls):
             field = inspect.getattr_static(cls, command)
-            for setting in COMMAND_SETTINGS if isinstance(field, Drawn) else ():
+            for setting in settings_of(field):
                 name = setting_name(command, setting)
                 if name not in vars(cls) and (command in vars(cls) or not hasattr(cls, name)):
                     setattr(cls, name, getattr(field, setting))
@@ -197,9 +194,14 @@ class Task:
         self.setup()
         self._check_timestep()
         self._check_spelling()
-        for name, command in self.drawn_commands().items():
-            given = {each: getattr(self, setting_name(name, each)) for each in COMMAND_SETTINGS}
-            for each, value in check_command(name, command, given, cls.__name__).items():
+        for name, field in self._fields.items():
+            given = {each: getattr(self, setting_name(name, each)) for each in settings_of(field)}
+            checked: dict[str, Any] = {}
+            if isinstance(field, Drawn):
+                checked = check_command(name, field, given, cls.__name__)
+            elif isinstance(field, Curriculum):
+                checked = check_curriculum(name, field, given, cls.__name__)
+            for each, value in checked.items():
                 object.__setattr__(self, setting_name(name, each), value)
         self.params = self._read_params()
         for name, value in self.params.items():
@@ -241,6 +243,10 @@ class Task:
     def drawn_commands(self) -> dict[str, Drawn]:
         """The commands that environments draw for themselves."""
         return {name: each for name, each in self._fields.items() if isinstance(each, Drawn)}
+
+    def curricula(self) -> dict[str, Curriculum]:
+        """The numbers that make it harder."""
+        return {name: each for name, each in self._fields.items() if isinstance(each, Curriculum)}
 
     @classmethod
     def _own_names(cls) -> list[str]:
@@ -345,6 +351,10 @@ class Task:
             object.__setattr__(self, name, value)
             return
         field = self._fields.get(name)
+        if isinstance(field, Curriculum) and field.over is None:
+            low, high = (getattr(self, setting_name(name, each)) for each in ("low", "high"))
+            if not low <= value <= high:
+                raise range_error(name, value, low, high)
         if isinstance(field, Memory) and field.size is None:
             object.__setattr__(self, name, float(value))
         elif isinstance(field, Memory):
@@ -356,6 +366,13 @@ class Task:
                 f"self.{name} cannot be set in a method: it would be shared by all environments; "
                 f"what each keeps for itself is declared in the class: {name} = pyfastenv.memory()"
             )
+
+
+def settings_of(field: Any) -> tuple[str, ...]:
+    """The parameters of what a class declares, without its name in front."""
+    if isinstance(field, Curriculum):
+        return curriculum_settings(field)
+    return COMMAND_SETTINGS if isinstance(field, Drawn) else ()
 
 
 def control_size(task: Task) -> int:

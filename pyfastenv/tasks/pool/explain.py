@@ -22,7 +22,7 @@ import mujoco
 import numpy as np
 
 from pyfastenv.tasks.frontend.vocabulary import StaleRead
-from pyfastenv.tasks.language.fields import Memory
+from pyfastenv.tasks.language.fields import Memory, in_row
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place, is_users, runs_tasks, show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
@@ -177,7 +177,7 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     for is_memory in (True, False):
         if not is_memory:  # what was drawn stands between memory and commands
             at += sum(doubles(getattr(task.model, name)) for name, *_ in own)
-        for name, field in task._fields.items():
+        for name, field in in_row(task._fields).items():
             if isinstance(field, Memory) == is_memory:
                 size = field.size or 1
                 value = float(row[at]) if field.size is None else row[at : at + size].copy()

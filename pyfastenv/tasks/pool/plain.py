@@ -117,6 +117,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
         super().reset(seed=seed)
+        if seed is not None:
+            self._forget(lasting=True)
         written = self._reset()
         return self._shown(self._flat(self._observe())), self._filled(written, always=True)
 
@@ -161,9 +163,9 @@ class PlainEnv(gymnasium.Env[Any, Any]):
             )
         return returned
 
-    def _forget(self) -> None:
+    def _forget(self, *, lasting: bool = False) -> None:
         for name, field in self.task._fields.items():
-            if isinstance(field, Memory):
+            if isinstance(field, Memory) and (lasting or not field.lasting):
                 value = 0.0 if field.size is None else np.zeros(field.size)
                 object.__setattr__(self.task, name, value)
 
@@ -375,6 +377,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         layout = Layout(obs_parts(obs), info_parts(of_reset, of_step, owner))
         self._learn(layout)
         self._observe()  # of the same sizes
+        self._forget(lasting=True)
         return layout
 
     def _first_batch(self) -> BatchFunctions:

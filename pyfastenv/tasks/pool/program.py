@@ -19,7 +19,7 @@ from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.frontend.sources import Sources
 from pyfastenv.tasks.language.around import code_around
 from pyfastenv.tasks.language.batch import has_batch_functions
-from pyfastenv.tasks.language.fields import Command, Memory
+from pyfastenv.tasks.language.fields import Command, Memory, in_row
 from pyfastenv.tasks.language.layout import Field, Layout, obs_views
 from pyfastenv.tasks.language.models import model_digest
 from pyfastenv.tasks.language.places import Place
@@ -76,6 +76,7 @@ class Program:
             for name, field in task._fields.items()
             if isinstance(field, Command)
         ]
+        memories = [each for each in task._fields.values() if isinstance(each, Memory)]
         params = self._packed_params()
         return {
             "name": type(task).__name__,
@@ -96,9 +97,8 @@ class Program:
             "action_low": [] if discrete else space.low.astype(float).tolist(),
             "action_high": [] if discrete else space.high.astype(float).tolist(),
             "obs_size": self.layout.obs_size,
-            "memory_size": sum(
-                field.size or 1 for field in task._fields.values() if isinstance(field, Memory)
-            ),
+            "memory_size": sum(each.size or 1 for each in memories),
+            "lasting_size": sum(each.size or 1 for each in memories if each.lasting),
             "params": params,
             "infos": infos,
             "commands": commands,
@@ -151,7 +151,7 @@ class Program:
             kind = "bool" if isinstance(value, bool) else np.asarray(value).dtype.name
             fields[name] = Field("params", offsets["params"], shape, kind)
             offsets["params"] += np.size(value)
-        for name, field in self.task._fields.items():
+        for name, field in in_row(self.task._fields).items():
             section = "memory" if isinstance(field, Memory) else "command"
             shape = None if field.size is None else (field.size,)
             fields[name] = Field(section, offsets[section], shape, "float64")
