@@ -293,13 +293,13 @@ def test_functions_that_a_task_has_compiled_are_there_for_others(tmp_path: Path)
     )
     pyfastenv.make_vec(module_of(tmp_path / "shared.py", text).Slices, 1)
 
-    @numba.njit
-    def join(one: Any, other: Any) -> Any:
-        return np.concatenate((one, other))
-
-    assert np.array_equal(join(np.arange(3.0)[1:], np.full(1, 5.0)), [1.0, 2.0, 5.0])
+    assert np.array_equal(numba.njit(_join)(np.arange(3.0)[1:], np.full(1, 5.0)), [1.0, 2.0, 5.0])
     with pytest.raises(ValueError, match="cannot assign slice of shape"):
         numba.njit(_assign)(np.zeros(3), np.zeros(2))
+
+
+def _join(one: Any, other: Any) -> Any:
+    return np.concatenate((one, other))
 
 
 def _assign(target: Any, source: Any) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyfastenv.tasks.language.commands import draw_when_due, hold_and_draw, hold_commands, show
 from pyfastenv.tasks.language.layout import Part
 from pyfastenv.tasks.language.noise import noise_code, noise_parts
+from pyfastenv.tasks.language.randomise import draw_parts
 from pyfastenv.tasks.language.task import Task
 
 ROW = "row"  # in the code after observation: the flat observation, which it may change
@@ -23,11 +24,13 @@ def code_around(task: Task, written: Mapping[str, Part] | None) -> dict[str, tup
         task: Whose methods.
         written: The layout of its observations; None: not known yet, so there is no noise.
     """
-    commands = task.drawn_commands()
+    commands, parts = task.drawn_commands(), task._parts_drawn
+    begin = draw_parts(parts, again=False) + hold_and_draw(commands)
+    due = draw_when_due(commands) + draw_parts(parts, again=True)
     noise = {} if written is None else task.observation_noise
     drawn, added = noise_code(noise_parts(noise, written or {}, type(task).__name__))
     return {
-        "reset": (hold_and_draw(commands), show(commands) + drawn),
-        "step": (hold_commands(commands), show(commands) + draw_when_due(commands) + drawn),
+        "reset": (begin, show(commands) + drawn),
+        "step": (hold_commands(commands), show(commands) + due + drawn),
         "observation": ("", added),
     }

@@ -169,6 +169,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
     def _reset(self) -> dict[str, NDArray[Any]]:
         self._set_passive(True)
+        if "qpos0" in self._bases:  # the pose in which MuJoCo begins
+            self.task.model.qpos0[:] = self._bases["qpos0"]
         mujoco.mj_resetData(self.task.model, self.data)
         self._forget()
         randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
