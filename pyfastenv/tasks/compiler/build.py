@@ -95,7 +95,10 @@ def compile_task(
     """
     model = task.model
     own = frozenset(name for name, draw in task.randomise.items() if draw.kind == "own")
-    frame = SelfType(type(task).__name__, dict(fields), model, own)
+    frame, asked = (  # the pool asks control ahead of time: what it wrote would be lost
+        SelfType(type(task).__name__, dict(fields), model, own, remembers=remembers)
+        for remembers in (True, False)
+    )
     given = {
         "data": cast_frame(DataType(model, mujoco.MjData(model))),
         "rng": cast_frame(RngType()),
@@ -120,7 +123,9 @@ def compile_task(
                 entry = _entry(hook, functions[name], given, arguments, around.get(hook, ("", "")))
                 method = f"{type(task).__name__}.{hook}"
                 _say(f"compiling {method}, once; the code is kept in {folder()}")
-                code[hook] = _machine_code(method, entry, frame, sources.functions[name])
+                code[hook] = _machine_code(
+                    method, entry, asked if hook == "control" else frame, sources.functions[name]
+                )
     finally:
         _say("")
     _check_external_forces(task)
@@ -265,8 +270,8 @@ def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
 
 
 _READ_ONLY = (
-    "it writes into an array that is only read (the action, a command, a parameter, or what MuJoCo "
-    "computes); write into a copy: x = x.copy()"
+    "it writes into an array that is only read (the action, a command, a parameter, in control a "
+    "memory, or what MuJoCo computes); write into a copy: x = x.copy()"
 )
 
 

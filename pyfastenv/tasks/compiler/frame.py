@@ -45,11 +45,22 @@ class FrameType(types.Type):
 
 
 class SelfType(FrameType):
-    """``self``; ``fields``: name -> Field (see ``build``); ``own``: of the model's, writable."""
+    """``self``; ``fields``: name -> Field (see ``build``); ``own``: of the model's, writable.
 
-    def __init__(self, name: str, fields: dict[str, Any], model: Any, own: frozenset[str]):
-        self.fields, self.model, self.own = fields, model, own
-        super().__init__(name, (tuple(fields.items()), id(model), own))
+    ``remembers``: whether memories are, too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: dict[str, Any],
+        model: Any,
+        own: frozenset[str],
+        *,
+        remembers: bool = True,
+    ):
+        self.fields, self.model, self.own, self.remembers = fields, model, own, remembers
+        super().__init__(name, (tuple(fields.items()), id(model), own, remembers))
 
 
 class DataType(FrameType):

@@ -44,6 +44,17 @@ def place_in_class(cls: type, name: str = "") -> str:
     return place_in_class(cls) if name else ""
 
 
+def place_in_function(function: Any, text: str) -> str:
+    """``file:line: `` where a function has this text in quotes, or begins; empty if unknown."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return ""
+    at = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Constant) and n.value == text]
+    return f"{show_place(inspect.getfile(function), first - 1 + (at[-1] if at else 1))}: "
+
+
 @contextmanager
 def placed(cls: type, name: str) -> Iterator[None]:
     """Puts the place where a class says a name before what is wrong with it."""

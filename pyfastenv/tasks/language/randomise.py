@@ -68,32 +68,57 @@ class Part(NamedTuple):
     until: str  # the memory of the time when it is drawn again
 
 
-def scale(low: float, high: float, *, together: bool = False, **which: Any) -> Draw:
+def scale(
+    low: float,
+    high: float,
+    *,
+    together: bool = False,
+    of: str | Sequence[str] = (),
+    columns: int | Sequence[int] = (),
+    every: Any = None,
+) -> Draw:
     """The model's numbers, each times a factor of its own.
 
     Args:
         low: The least factor.
         high: The greatest.
         together: One factor for all.
-        **which: ``of``: the names of bodies, joints, geoms …, whose rows alone are drawn (of
-            ``dof_…`` and ``qpos0``: joints); one or several. ``columns``: those alone; of
-            ``geom_friction`` 0 is sliding, 1 torsion, 2 rolling. ``every``: seconds after which
-            they are drawn again, at the end of a step; a pair is drawn from.
+        of: Names of bodies, joints, geoms …, whose rows alone are drawn (of ``dof_…`` and
+            ``qpos0``: joints); one or several.
+        columns: Those alone; of ``geom_friction`` 0 is sliding, 1 torsion, 2 rolling.
+        every: Seconds after which they are drawn again, at the end of a step; a pair: drawn from
+            this range, too.
 
     Raises:
-        TypeError: Another argument. ValueError: An empty range.
+        TypeError: ``of`` has no names, or ``columns`` no whole numbers. ValueError: An empty range.
     """
-    return _draw("scale", low, high, together, **which)
+    return _draw("scale", low, high, together, of, columns, every)
 
 
-def shift(low: float, high: float, *, together: bool = False, **which: Any) -> Draw:
+def shift(
+    low: float,
+    high: float,
+    *,
+    together: bool = False,
+    of: str | Sequence[str] = (),
+    columns: int | Sequence[int] = (),
+    every: Any = None,
+) -> Draw:
     """The model's numbers, to each of which one of its own is added; see :func:`scale`."""
-    return _draw("shift", low, high, together, **which)
+    return _draw("shift", low, high, together, of, columns, every)
 
 
-def uniform(low: float, high: float, *, together: bool = False, **which: Any) -> Draw:
+def uniform(
+    low: float,
+    high: float,
+    *,
+    together: bool = False,
+    of: str | Sequence[str] = (),
+    columns: int | Sequence[int] = (),
+    every: Any = None,
+) -> Draw:
     """Numbers that have nothing to do with the model's; see :func:`scale`."""
-    return _draw("uniform", low, high, together, **which)
+    return _draw("uniform", low, high, together, of, columns, every)
 
 
 def _draw(
@@ -101,9 +126,9 @@ def _draw(
     low: float,
     high: float,
     together: bool,
-    of: str | Sequence[str] = (),
-    columns: int | Sequence[int] = (),
-    every: Any = None,
+    of: str | Sequence[str],
+    columns: int | Sequence[int],
+    every: Any,
 ) -> Draw:
     if not -math.inf < low <= high < math.inf:
         raise ValueError(f"{kind}: expected low <= high, got {low} and {high}")
@@ -193,7 +218,7 @@ def parts_drawn(given: Any, model: Any, owner: str) -> list[Part]:
     Raises:
         ValueError: A name or a column that is not there.
     """
-    found = []
+    found: list[Part] = []
     for field, draws in (given or {}).items():
         draws = _draws(draws)
         if _of_core(draws).kind != "own":

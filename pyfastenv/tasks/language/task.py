@@ -202,7 +202,9 @@ class Task:
         self._check_spelling()
         for name, command in self.drawn_commands().items():
             given = {each: getattr(self, setting_name(name, each)) for each in COMMAND_SETTINGS}
-            for each, value in check_command(name, command, given, cls.__name__).items():
+            with placed(cls, name):
+                checked = check_command(name, command, given, cls.__name__)
+            for each, value in checked.items():
                 object.__setattr__(self, setting_name(name, each), value)
         self.params = self._read_params()
         for name, value in self.params.items():
