@@ -108,7 +108,7 @@ def check_status(context: Any, builder: Any, status: Any) -> None:
 
 
 class _Part(JITCodeLibrary):
-    """What numba has made of one function that others call.
+    """A library holds the code that numba has made of one function.
 
     numba optimises each function together with all that it calls, makes machine code of it, and
     does so again in whatever calls it. Between :func:`in_parts` functions are only kept, until
@@ -147,8 +147,9 @@ def _overload_shapes_differ(from_shape, to_shape):
 
 @contextmanager
 def in_parts() -> Iterator[None]:
-    """What numba compiles meanwhile is put together, optimised and made machine code of by
-    :func:`object_code` alone; and nothing is done that numba does for others.
+    """Functions compiled meanwhile wait for :func:`object_code`, which optimises them together.
+
+    Nothing is done that numba does for others: coloured messages, events, formatted errors.
 
     Of Go1's joystick task that is a third of the time that it took; the collector, which finds
     nothing in the trees that numba builds, is another sixth.

@@ -196,7 +196,7 @@ def _draws(given: Any) -> Sequence[Any]:
 
 
 def _of_core(draws: Sequence[Draw]) -> Draw:
-    """What the core does with a field."""
+    """The draw of a field that the core makes; its own numbers where parts are drawn."""
     if len(draws) == 1 and not draws[0].is_of_parts:
         return draws[0]
     return Draw("own", 1.0, 1.0, False)
