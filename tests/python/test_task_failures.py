@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -129,6 +130,21 @@ def test_two_processes_compile_into_one_cache_and_a_third_needs_no_numba(tmp_pat
     file.write_bytes(file.read_bytes()[:-100])  # as if a disk had been full
     assert compiled(start(tmp_path))
     assert not compiled(start(tmp_path))
+
+
+def test_a_terminal_shows_what_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_CACHE", str(tmp_path))
+    for is_terminal, expected in (
+        (False, ""),
+        (True, f"Seen.step, once; the code is kept in {tmp_path}"),
+    ):
+        shown = io.StringIO()
+        monkeypatch.setattr(shown, "isatty", lambda answer=is_terminal: answer)
+        monkeypatch.setattr(sys, "stderr", shown)
+        pyfastenv.make_vec(type("Seen", (Fragile,), {f"seen_{is_terminal}": 1.0}), 1)
+        assert expected in shown.getvalue()
+        assert bool(shown.getvalue()) == is_terminal
+        assert not is_terminal or shown.getvalue().endswith("\r\033[K")
 
 
 def test_a_cache_that_cannot_be_written_costs_a_compilation(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Forty careless mistakes in a task: what is shown for each names the line and fits on a screen."""
+"""A hundred careless mistakes in a task: what is shown for each names the line, in few lines."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ import random
 import numpy as np
 import mujoco
 import pyfastenv
+from pyfastenv.tasks.language.helpers import dc_motor, delayed, enqueue, refill, touching
+from pyfastenv.tasks.language.networks import load_mlp, mlp
+from pyfastenv.tasks.language.noise import normal
+from pyfastenv.tasks.language.randomise import scale
 
 TABLE = {"low": 0.1}
 
@@ -161,6 +165,25 @@ MISTAKES = [
     Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),
     Mistake("loop_over_contacts", "after", "for c in data.contact: y = c.dist", "data.ncon"),
     Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
+    # delays, motors, networks
+    Mistake("queue_in_control", "control", "enqueue(self.last, action)", "in control a memory"),
+    Mistake("refill_in_control", "control", "refill(self.last, action)", "in control a memory"),
+    Mistake("delay_beyond_queue", "after", "y = delayed(self.last, action, 3)",
+            "as many steps as the queue has"),
+    Mistake("late_delay_beyond_queue", "control",
+            "ctrl[:] = delayed(self.last, action, 3.0 if data.time > 0.01 else 0.0)",
+            "as many steps as the queue has"),
+    Mistake("delay_by_name", "after", "y = delayed(self.last, action, 'one')", "'one'"),
+    Mistake("queue_is_a_number", "after", "enqueue(self.count, action)", "'float'"),
+    Mistake("queue_replaced", "after", "self.last = enqueue(self.last, action)", "self.last[:]"),
+    Mistake("feet_by_name", "after", "y = touching(data, ('box',))", "'box'"),
+    Mistake("motor_without_speed", "after", "y = dc_motor(action, action, 1.0, 2.0)", "'speed'"),
+    Mistake("motor_of_other_joints", "after", "y = dc_motor(data.qvel, action, 1.0, 2.0, 3.0)",
+            "out of bounds"),
+    Mistake("network_of_other_width", "after", "y = mlp(load_mlp({'w': np.ones((1, 3)), "
+            "'b': np.ones(1)}), data.qpos)", "mismatch"),
+    Mistake("network_in_step", "after", "y = load_mlp({'w': np.ones((1, 2)), 'b': np.ones(1)})",
+            "load_mlp: it belongs into setup(self)"),
     Mistake("shape_mismatch", "after", "y = data.body('cart').xpos + np.ones(2)", "broadcast"),
 ]  # fmt: skip
 
@@ -239,6 +262,16 @@ class Slip(NamedTuple):
 
 _LATE = "if data.time > 0.05: "
 
+
+def _step(terms: str) -> str:
+    """A step that returns these terms, in the place of the file's."""
+    return (
+        "@pyfastenv.reward_terms(near=1.0)\n    def step(self, data, action, info):\n"
+        "        self.simulate(data)\n        info['x'] = 0.0\n"
+        f"        return {terms}, False\n\n    def observation("
+    )
+
+
 SLIPS = [
     # settings and methods that would be parameters and helpers
     Slip("frameskip", "frame_skip = 2", "frameskip = 2", "did you mean frame_skip?"),
@@ -264,6 +297,36 @@ SLIPS = [
          "low: expected one number", "target ="),
     Slip("command_text", "low=-1.0, high=1.0)", "low=0.0, high='1')", "high: expected a number",
          "target ="),
+    Slip("command_sizes", "high=1.0)", "high=(1.0, 1.0), every=2, standing=(0.1, 0.1, 0.1))",
+         "expected as many numbers of each, or one", "speed ="),
+    Slip("command_chance", "high=1.0)", "high=1.0, every=2, standing=1.5)",
+         "expected a probability, got 1.5", "speed ="),
+    # what is declared by name
+    Slip("noise_name", "frame_skip = 2", "observation_noise = {'qops': normal(0.1)}",
+         "no obs['qops']; observation writes qpos; did you mean 'qpos'?"),
+    Slip("noise_number", "frame_skip = 2", "observation_noise = {'qpos': 0.1}",
+         "expected a dict such as {'gyro': normal(0.1)}"),
+    Slip("random_field", "frame_skip = 2", "randomise = {'body_mas': scale(0.9, 1.1)}",
+         "did you mean 'body_mass'?"),
+    Slip("random_body", "frame_skip = 2", "randomise = {'body_mass': scale(0.9, 1.1, of='polle')}",
+         "no body 'polle'; there are world, cart, pole; did you mean 'pole'?"),
+    Slip("random_column", "frame_skip = 2", "randomise = {'geom_size': scale(0.9, 1.1, columns=3)}",
+         "columns: expected 0 to 2, got 3"),
+    Slip("random_argument", "frame_skip = 2", "randomise = {'body_mass': scale(0.9, 1.1, evry=3)}",
+         "scale() got an unexpected keyword argument 'evry'"),
+    Slip("random_numbers", "frame_skip = 2", "randomise = {'body_mass': (0.9, 1.1)}",
+         "expected a dict such as {'body_mass': scale(0.8, 1.2)}"),
+    Slip("term_name", "def observation(", _step("{'naer': 1.0}"),
+         "no weight for 'naer'; reward_terms has near; did you mean 'near'?", "'naer'"),
+    Slip("term_array", "def observation(", _step("{'near': np.ones(2)}"),
+         "'near': expected a number, got array([1., 1.])", "np.ones(2)}"),
+    Slip("late_term", "def observation(", _step("{'near': math.nan if data.time > 0.05 else 1.0}"),
+         "the reward term 'near' is not finite: nan", "math.nan"),
+    Slip("network_file", "def reset(", "def setup(self):\n        self.net = load_mlp('no.npz')\n\n"
+         "    def reset(", "no.npz", "load_mlp('no.npz')"),
+    Slip("network_layers", "def reset(", "def setup(self):\n        self.net = load_mlp({'w': "
+         "np.ones((2, 3))})\n\n    def reset(", "expected weights (outputs, inputs) and bias",
+         "load_mlp({"),
     # how methods are written
     Slip("no_self", "def reset(self, data,", "def reset(data,", "first argument must be self"),
     Slip("argument", "(self, data, rng, info)", "(self, data, rand, info)", "cannot give rand"),

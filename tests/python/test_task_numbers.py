@@ -7,8 +7,10 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
+from plain_python import beside_plain
 from scripts import module_of
 
 import pyfastenv
@@ -241,3 +243,64 @@ def test_arrays_are_reshaped_where_they_lie_when_numpy_does_it() -> None:
             seen = np.lib.stride_tricks.as_strided(array, shape, strides)
             np.testing.assert_array_equal(seen, expected)
     assert 100 < copied < 400
+
+
+SLICES = '''
+import numpy as np
+import pyfastenv
+
+class Slices(pyfastenv.Task):
+    model = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="1"/></body>
+      </worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
+    max_episode_steps = None
+    frames = pyfastenv.memory(7)
+
+    def reset(self, data, rng):
+        self.frames[:] = rng.standard_normal(7)
+
+    def step(self, data, action, rng):
+        self.simulate(data)
+        {assignment}
+        self.frames[0] = rng.random()
+        return 0.0, False
+
+    def observation(self, data, obs):
+        obs["frames"] = self.frames
+'''
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "self.frames[1:] = self.frames[:-1]",
+        "self.frames[:-2] = self.frames[2:]",
+        "self.frames[::-1] = self.frames",
+        "self.frames[:4] = self.frames[::-2]",
+        "part = self.frames[2:]\n        part[1:] = self.frames[1:5]",
+        "own = self.frames.copy()\n        own[2:] = own[:-2]\n        self.frames[:] = own",
+    ],
+)
+def test_slices_of_an_array_are_assigned_to_it(assignment: str, tmp_path: Path) -> None:
+    text = SLICES.replace("{assignment}", assignment)
+    task = module_of(tmp_path / "slices.py", text).Slices
+    for _ in beside_plain(task, 4):
+        pass
+
+
+def test_functions_that_a_task_has_compiled_are_there_for_others(tmp_path: Path) -> None:
+    text = SLICES.replace(
+        "{assignment}", "self.frames[:] = np.concatenate((self.frames[1:], data.qpos))"
+    )
+    pyfastenv.make_vec(module_of(tmp_path / "shared.py", text).Slices, 1)
+
+    assert np.array_equal(numba.njit(_join)(np.arange(3.0)[1:], np.full(1, 5.0)), [1.0, 2.0, 5.0])
+    with pytest.raises(ValueError, match="cannot assign slice of shape"):
+        numba.njit(_assign)(np.zeros(3), np.zeros(2))
+
+
+def _join(one: Any, other: Any) -> Any:
+    return np.concatenate((one, other))
+
+
+def _assign(target: Any, source: Any) -> None:
+    target[:] = source

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Mapping
@@ -18,9 +19,9 @@ from numba.core.typed_passes import NopythonTypeInference
 
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.compiler import draws, engine  # noqa: F401 (add what can be called)
-from pyfastenv.tasks.compiler.cache import MethodCode, TaskCode, provide_symbols
+from pyfastenv.tasks.compiler.cache import MethodCode, TaskCode, folder, provide_symbols
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
-from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
+from pyfastenv.tasks.compiler.numba_internals import OPTIONS, in_parts, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, vector_of, view_of
 from pyfastenv.tasks.compiler.physics import READS
@@ -94,7 +95,10 @@ def compile_task(
     """
     model = task.model
     own = frozenset(name for name, draw in task.randomise.items() if draw.kind == "own")
-    frame = SelfType(type(task).__name__, dict(fields), model, own)
+    frame, asked = (  # the pool asks control ahead of time: what it wrote would be lost
+        SelfType(type(task).__name__, dict(fields), model, own, remembers=remembers)
+        for remembers in (True, False)
+    )
     given = {
         "data": cast_frame(DataType(model, mujoco.MjData(model))),
         "rng": cast_frame(RngType()),
@@ -110,28 +114,52 @@ def compile_task(
     READS.clear()
     code, after_a_step = {}, set[str]()
     # what a helper reads is noted when it is first compiled: those of reset alone come last
-    for hook, name in sorted(sources.hooks.items(), key=lambda item: item[0] == "reset"):
-        if hook == "reset":
-            after_a_step = set(READS)
-        arguments = arguments_of(getattr(type(task), hook))
-        entry = _entry(hook, functions[name], given, arguments, around.get(hook, ("", "")))
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                compiled = njit(types.int32(frame), pipeline_class=_Compiler, **OPTIONS)(entry)
-        except errors.NumbaError as error:
-            function = sources.functions[name]
-            begin = function.filename, function.tree.lineno
-            raise TaskCodeError(_shorten(error, f"{type(task).__name__}.{hook}", begin)) from None
-        except (AssertionError, AttributeError, LookupError, NotImplementedError) as error:
-            function = sources.functions[name]
-            place = _place_of(error) or (function.filename, function.tree.lineno)
-            raise TaskCodeError(_failed(error, f"{type(task).__name__}.{hook}", place)) from None
-        symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
-        code[hook] = MethodCode(symbol, machine_code, tuple(needed))
+    try:
+        with in_parts():
+            for hook, name in sorted(sources.hooks.items(), key=lambda item: item[0] == "reset"):
+                if hook == "reset":
+                    after_a_step = set(READS)
+                arguments = arguments_of(getattr(type(task), hook))
+                entry = _entry(hook, functions[name], given, arguments, around.get(hook, ("", "")))
+                method = f"{type(task).__name__}.{hook}"
+                _say(f"compiling {method}, once; the code is kept in {folder()}")
+                code[hook] = _machine_code(
+                    method, entry, asked if hook == "control" else frame, sources.functions[name]
+                )
+    finally:
+        _say("")
     _check_external_forces(task)
     of_reset = tuple(sorted(READS - after_a_step))
     return TaskCode(code, tuple(sorted(after_a_step)), of_reset, sources.places())
+
+
+def _machine_code(name: str, entry: Any, frame: SelfType, function: Function) -> MethodCode:
+    """Compiles a method.
+
+    Args:
+        name: Of the method, for messages.
+        entry: Of :func:`_entry`.
+        frame: What it is called with.
+        function: The method as it was rewritten.
+    """
+    begin = function.filename, function.tree.lineno
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled = njit(types.int32(frame), pipeline_class=_Compiler, **OPTIONS)(entry)
+    except errors.NumbaError as error:
+        raise TaskCodeError(_shorten(error, name, begin)) from None
+    except (AssertionError, AttributeError, LookupError, NotImplementedError) as error:
+        raise TaskCodeError(_failed(error, name, _place_of(error) or begin)) from None
+    symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
+    return MethodCode(symbol, machine_code, tuple(needed))
+
+
+def _say(text: str) -> None:
+    """Shows on a terminal what is under way, in the place of what was; with nothing it is gone."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+        sys.stderr.flush()
 
 
 def _check_external_forces(task: Task) -> None:
@@ -242,8 +270,8 @@ def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
 
 
 _READ_ONLY = (
-    "it writes into an array that is only read (the action, a command, a parameter, or what MuJoCo "
-    "computes); write into a copy: x = x.copy()"
+    "it writes into an array that is only read (the action, a command, a parameter, in control a "
+    "memory, or what MuJoCo computes); write into a copy: x = x.copy()"
 )
 
 

@@ -19,7 +19,7 @@ from numba.cpython import slicing
 from numba.np import arrayobj
 
 from pyfastenv import _core
-from pyfastenv.tasks.compiler.numba_internals import BYTES, constant, load, raise_if
+from pyfastenv.tasks.compiler.numba_internals import BYTES, I64, constant, load, new_array, raise_if
 
 LAYOUTS = _core.task_struct_layouts()
 DTYPES = {
@@ -45,11 +45,22 @@ class FrameType(types.Type):
 
 
 class SelfType(FrameType):
-    """``self``; ``fields``: name -> Field (see ``build``); ``own``: of the model's, writable."""
+    """``self``; ``fields``: name -> Field (see ``build``); ``own``: of the model's, writable.
 
-    def __init__(self, name: str, fields: dict[str, Any], model: Any, own: frozenset[str]):
-        self.fields, self.model, self.own = fields, model, own
-        super().__init__(name, (tuple(fields.items()), id(model), own))
+    ``remembers``: whether memories are, too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: dict[str, Any],
+        model: Any,
+        own: frozenset[str],
+        *,
+        remembers: bool = True,
+    ):
+        self.fields, self.model, self.own, self.remembers = fields, model, own, remembers
+        super().__init__(name, (tuple(fields.items()), id(model), own, remembers))
 
 
 class DataType(FrameType):
@@ -180,6 +191,8 @@ def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         differs = builder.icmp_signed("!=", source.nitems, count)
         message = "the slice and what is assigned to it differ in length"
         raise_if(context, builder, differs, ValueError, message)
+        if value_type.dtype == kind.dtype:
+            base, stride, copied = _apart(context, builder, value_type, source, array)
     with cgutils.for_range(builder, count) as loop:
         if isinstance(value_type, types.Array):
             item = builder.gep(base, [builder.mul(loop.index, stride)])
@@ -191,7 +204,45 @@ def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         index = builder.add(part.start, builder.mul(loop.index, part.step))
         place = builder.gep(target, [builder.mul(index, array.itemsize)])
         context.pack_value(builder, kind.dtype, value, builder.bitcast(place, array.data.type))
+    if isinstance(value_type, types.Array) and value_type.dtype == kind.dtype:
+        context.nrt.decref(builder, _packed(value_type), builder.load(copied))
     return context.get_dummy_value()
+
+
+def _packed(kind: Any) -> Any:
+    return types.Array(kind.dtype, 1, "C")
+
+
+def _apart(context: Any, builder: Any, kind: Any, source: Any, target: Any) -> tuple[Any, Any, Any]:
+    """Where to read the numbers that are written into an array, which may be theirs.
+
+    Returns:
+        The first one's address, the distance of two in bytes, and the place of a copy: empty where
+        the two have nothing in common.
+    """
+    first = builder.ptrtoint(source.data, I64)
+    stride = cgutils.unpack_tuple(builder, source.strides)[0]
+    last = builder.add(first, builder.mul(stride, builder.sub(source.nitems, constant(1))))
+    begin = builder.ptrtoint(target.data, I64)
+    end = builder.add(begin, builder.mul(target.nitems, target.itemsize))
+    backwards = builder.icmp_signed("<", last, first)
+    low, high = (builder.select(backwards, *two) for two in ((last, first), (first, last)))
+    before_end = builder.icmp_unsigned("<", low, end)
+    behind_begin = builder.icmp_unsigned(">=", high, begin)
+    step = cgutils.alloca_once_value(builder, stride)
+    place = cgutils.alloca_once_value(builder, source.data)
+    copied = cgutils.alloca_once(builder, context.get_value_type(_packed(kind)), zfill=True)
+    with builder.if_then(builder.and_(before_end, behind_begin), likely=False):
+        copy = new_array(context, builder, _packed(kind), [source.nitems])
+        base = builder.bitcast(source.data, BYTES)
+        with cgutils.for_range(builder, source.nitems) as loop:
+            item = builder.gep(base, [builder.mul(loop.index, stride)])
+            value = context.unpack_value(builder, kind.dtype, builder.bitcast(item, copy.data.type))
+            context.pack_value(builder, kind.dtype, value, builder.gep(copy.data, [loop.index]))
+        builder.store(copy.data, place)
+        builder.store(copy.itemsize, step)
+        builder.store(copy._getvalue(), copied)
+    return builder.bitcast(builder.load(place), BYTES), builder.load(step), copied
 
 
 def write_numbers(

@@ -49,7 +49,8 @@ def _type_of_self(kind: Any, name: str) -> Any:
     if field is None:
         return None
     if field.shape is not None:
-        return array_type(field.kind, len(field.shape), readonly=field.section != "memory")
+        writable = field.section == "memory" and kind.remembers
+        return array_type(field.kind, len(field.shape), readonly=not writable)
     return {"float64": types.float64, "int64": types.int64, "bool": types.boolean}[field.kind]
 
 

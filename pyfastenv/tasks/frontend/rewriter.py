@@ -25,6 +25,7 @@ from pyfastenv.tasks.frontend.gathered_terms import TermsError, unfold_terms
 from pyfastenv.tasks.frontend.targets import Targets
 from pyfastenv.tasks.language import rewards
 from pyfastenv.tasks.language.fields import Memory
+from pyfastenv.tasks.language.networks import load_mlp
 from pyfastenv.tasks.language.places import show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
 from pyfastenv.tasks.language.task import Task
@@ -177,6 +178,8 @@ class Rewriter(ast.NodeTransformer):
         target = words.function_of(value)
         if target is not None:
             return self._call_name(target)
+        if value is load_mlp:
+            self._refuse(node, dotted, f"it belongs into setup(self): self.network = {dotted}(…)")
         if isinstance(value, types.FunctionType):
             return self._call_name("helper:" + self._add(value))
         if isinstance(value, type) and issubclass(value, Exception):

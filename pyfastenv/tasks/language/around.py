@@ -18,6 +18,7 @@ from pyfastenv.tasks.language.commands import (
 from pyfastenv.tasks.language.curricula import begin, count_steps, show_and_check
 from pyfastenv.tasks.language.layout import Part
 from pyfastenv.tasks.language.noise import noise_code, noise_parts
+from pyfastenv.tasks.language.randomise import draw_parts
 from pyfastenv.tasks.language.task import Task
 
 ROW = "row"  # in the code after observation: the flat observation, which it may change
@@ -30,16 +31,15 @@ def code_around(task: Task, written: Mapping[str, Part] | None) -> dict[str, tup
         task: Whose methods.
         written: The layout of its observations; None: not known yet, so there is no noise.
     """
-    commands, curricula = task.drawn_commands(), task.curricula()
+    commands, curricula, parts = task.drawn_commands(), task.curricula(), task._parts_drawn
     starts = {n: getattr(task, setting_name(n, "start"), None) for n in curricula}
+    begun = begin(curricula, starts) + draw_parts(parts, again=False) + hold_and_draw(commands)
     shown = show_and_check(curricula) + show(commands)
+    due = count_steps(curricula) + draw_when_due(commands) + draw_parts(parts, again=True)
     noise = {} if written is None else task.observation_noise
     drawn, added = noise_code(noise_parts(noise, written or {}, type(task).__name__))
     return {
-        "reset": (begin(curricula, starts) + hold_and_draw(commands), shown + drawn),
-        "step": (
-            hold_commands(commands),
-            shown + count_steps(curricula) + draw_when_due(commands) + drawn,
-        ),
+        "reset": (begun, shown + drawn),
+        "step": (hold_commands(commands), shown + due + drawn),
         "observation": ("", added),
     }

@@ -141,7 +141,12 @@ def command(
     """
     if every is not None:
         sizes = {np.size(bound) for bound in (low, high, standing) if np.ndim(bound) > 0}
-        size = sizes.pop() if size is None and len(sizes) == 1 else size
+        if len(sizes | ({size} if size and sizes else set())) > 1:
+            raise ValueError(
+                f"command: low, high and standing: expected as many numbers of each, or one, got "
+                f"{low!r}, {high!r} and {standing!r}{f' of size {size}' if size else ''}"
+            )
+        size = sizes.pop() if size is None and sizes else size
         return Drawn(_size("command", size), low, high, every, standing, _names(names, size))
     if np.any(standing):
         raise ValueError("command: standing is for commands that are drawn: expected every, too")

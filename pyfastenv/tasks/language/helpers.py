@@ -1,4 +1,5 @@
-"""Helpers that many tasks call, of a few lines each: delay, pushes, noise, and a robot's own view.
+"""Helpers that many tasks call, of a few lines each: delays, histories, motors, pushes, noise, a
+robot's own view.
 
 They are functions as a user would write them. What lasts is in memories of the task, what is drawn
 comes from the environment's own stream, so both are part of snapshots.
@@ -36,6 +37,100 @@ def enqueue(queue: Any, values: Any) -> None:
         queue[i] = queue[i + size]
     for i in range(size):
         queue[kept + i] = values[i]
+
+
+def refill(queue: Any, values: Any) -> None:
+    """Puts ``values`` into every place of a queue, so that a history begins full: in ``reset``.
+
+    A history of what was seen is a queue that ``step`` fills behind ``simulate``::
+
+        seen = pyfastenv.memory(5 * 12)  # five frames, the newest last
+
+        def reset(self, data):
+            refill(self.seen, data.qpos[7:])
+
+        def step(self, data, action):
+            self.simulate(data)
+            enqueue(self.seen, data.qpos[7:])
+
+        def observation(self, data, obs):
+            obs["joints"] = self.seen
+
+    Args:
+        queue: A memory, ``(n * size,)``.
+        values: ``(size,)``.
+    """
+    size = len(values)
+    for i in range(len(queue)):
+        queue[i] = values[i % size]
+
+
+def delayed(queue: Any, newest: Any, late: Any) -> Any:
+    """Tells what was new some steps ago, which may be other numbers of steps in every episode.
+
+    Actions that arrive up to three steps late::
+
+        late, sent = pyfastenv.memory(), pyfastenv.memory(3 * 8)
+
+        def reset(self, rng):
+            self.late = rng.integers(0, 4)
+
+        def control(self, action, ctrl):
+            ctrl[:] = delayed(self.sent, action, self.late)
+
+        def step(self, data, action):
+            self.simulate(data)
+            enqueue(self.sent, action)
+
+    Args:
+        queue: What was new before, ``(n * size,)``, the latest last: of :func:`enqueue`.
+        newest: What is new, ``(size,)``, and not in the queue yet.
+        late: How many steps, 0 to n; 0 means ``newest``.
+
+    Returns:
+        ``(size,)``.
+
+    Raises:
+        ValueError: ``late`` is more than the queue has, or below 0.
+    """
+    size, steps = len(newest), int(late)
+    first = len(queue) - steps * size
+    if steps < 0 or first < 0:
+        raise ValueError("delayed: late: expected 0 to as many steps as the queue has")
+    found = np.zeros(size)
+    for i in range(size):
+        found[i] = newest[i] if steps == 0 else queue[first + i]
+    return found
+
+
+def dc_motor(torque: Any, velocity: Any, limit: float, stall: float, speed: float) -> Any:
+    """Bounds torques by what DC motors have at their speed, as Isaac Lab's ``DCMotor`` does.
+
+    The faster a motor turns, the less it pushes that way: from ``stall`` at rest to nothing at
+    ``speed``. With ``control_every = 1`` and the model's actuators being motors::
+
+        def control(self, data, action, ctrl):
+            wanted = 20.0 * (self.pose + action - data.qpos[7:]) - 0.5 * data.qvel[6:]
+            ctrl[:] = dc_motor(wanted, data.qvel[6:], 23.7, 35.5, 30.0)
+
+    A bound that does not depend on the speed is MuJoCo's own: ``forcerange`` of a position servo.
+
+    Args:
+        torque: Those wanted, ``(n,)`` [N m].
+        velocity: Of the joints, ``(n,)`` [rad/s].
+        limit: The greatest torque that is given at any speed [N m].
+        stall: That of the torque-speed curve at rest [N m], not below ``limit``.
+        speed: Without a load [rad/s].
+
+    Returns:
+        ``(n,)``.
+    """
+    given = np.zeros(len(torque))
+    for i in range(len(torque)):
+        most = min(max(stall * (1.0 - velocity[i] / speed), 0.0), limit)
+        least = max(min(stall * (-1.0 - velocity[i] / speed), 0.0), -limit)
+        given[i] = min(max(torque[i], least), most)
+    return given
 
 
 def push(velocity: Any, rng: Any, chance: float, speed: float) -> None:
@@ -80,10 +175,11 @@ def touching(data: Any, geoms: Any) -> Any:
         ``(n,)``: 1 for a geom in a contact without a gap, else 0.
     """
     found = np.zeros(len(geoms))
-    for i in range(data.ncon):
-        contact = data.contact[i]
-        for k in range(len(geoms)):
-            if contact.dist <= 0.0 and (contact.geom1 == geoms[k] or contact.geom2 == geoms[k]):
+    for k in range(len(geoms)):
+        geom = int(geoms[k])  # a name is none
+        for i in range(data.ncon):
+            contact = data.contact[i]
+            if contact.dist <= 0.0 and (contact.geom1 == geom or contact.geom2 == geom):
                 found[k] = 1.0
     return found
 

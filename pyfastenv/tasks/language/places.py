@@ -11,7 +11,8 @@ import ast
 import inspect
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache as once
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +42,26 @@ def place_in_class(cls: type, name: str = "") -> str:
         at = [node.lineno for node in getattr(body, "body", []) if name and name in _says(node)]
         return f"{show_place(filename, first - 1 + (at[-1] if at else 1))}: "
     return place_in_class(cls) if name else ""
+
+
+def place_in_function(function: Any, text: str) -> str:
+    """``file:line: `` where a function has this text in quotes, or begins; empty if unknown."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return ""
+    at = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Constant) and n.value == text]
+    return f"{show_place(inspect.getfile(function), first - 1 + (at[-1] if at else 1))}: "
+
+
+@contextmanager
+def placed(cls: type, name: str) -> Iterator[None]:
+    """Puts the place where a class says a name before what is wrong with it."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{place_in_class(cls, name)}{error}") from None
 
 
 def _says(node: Any) -> list[str]:

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.tasks.language.places import place_in_function
+from pyfastenv.tasks.language.spelling import did_you_mean
+
 
 def reward_terms(
     least: float = -math.inf, added: Sequence[str] = (), /, **weights: float
@@ -72,7 +75,15 @@ def reward_terms(
                 raise TypeError(
                     f"{step.__qualname__} must return ({{…}}, terminated), got {terms!r}"
                 )
-            _check_names(terms, weights, f"{step.__qualname__}: ")
+            if unknown := [name for name in terms if name not in weights]:
+                where = place_in_function(step, unknown[0])
+                _check_names(unknown, weights, f"{where}{step.__qualname__}: ")
+            for name, value in terms.items():
+                if np.ndim(value) > 0 or np.asarray(value).dtype.kind not in "biuf":
+                    raise TypeError(
+                        f"{place_in_function(step, name)}{step.__qualname__}: {name!r}: expected a "
+                        f"number, got {value!r}"
+                    )
             products = {name: getattr(self, weight_name(name)) * terms[name] for name in terms}
             info, sums = given[place], getattr(self, sums_name(type(self), summed))
             sums[0] += 1.0
@@ -111,7 +122,10 @@ def _check_names(names: Any, weights: Mapping[str, float], where: str = "") -> N
     unknown = [name for name in names if name not in weights]
     if unknown:
         known = ", ".join(weights)
-        raise TypeError(f"{where}no weight for {unknown[0]!r}; reward_terms has {known}")
+        raise TypeError(
+            f"{where}no weight for {unknown[0]!r}; reward_terms has {known}"
+            f"{did_you_mean(unknown[0], weights)}"
+        )
 
 
 def _check_conditions(names: list[Any], where: str = "") -> None:

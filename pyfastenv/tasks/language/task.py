@@ -11,8 +11,8 @@ import numpy as np
 from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, check_command, setting_name
 from pyfastenv.tasks.language.curricula import check_curriculum, curriculum_settings, range_error
 from pyfastenv.tasks.language.fields import Command, Curriculum, Drawn, Memory, parts_of
-from pyfastenv.tasks.language.places import place_in_class
-from pyfastenv.tasks.language.randomise import check_randomise
+from pyfastenv.tasks.language.places import place_in_class, placed
+from pyfastenv.tasks.language.randomise import check_randomise, parts_drawn
 from pyfastenv.tasks.language.rewards import sums_of, weight_name, weights_of
 from pyfastenv.tasks.language.spelling import did_you_mean, misspelt
 
@@ -178,9 +178,9 @@ class Task:
             object.__setattr__(self, name, value)
         self.model = load_model(self._model_source(), source_folder(cls), cls.__name__)
         self._check_settings()
-        self.randomise = check_randomise(
-            self.randomise, self.model_fields, self.model, cls.__name__
-        )
+        randomise = self.randomise
+        with placed(cls, "randomise"):
+            self.randomise = check_randomise(randomise, self.model_fields, self.model, cls.__name__)
         self.dt = self.model.opt.timestep * self.frame_skip
         self.init_qpos, self.init_qvel = _initial_state(self.model)
         declared = {name: inspect.getattr_static(cls, name) for name in dir(cls)}
@@ -192,15 +192,19 @@ class Task:
         }
         self._fields |= {n: Memory(1 + len(weights_of(s))) for n, s in sums_of(cls).items()}
         self.setup()
+        with placed(cls, "randomise"):
+            self._parts_drawn = parts_drawn(randomise, self.model, cls.__name__)
+        self._fields |= {part.until: Memory(None) for part in self._parts_drawn if part.draw.every}
         self._check_timestep()
         self._check_spelling()
         for name, field in self._fields.items():
             given = {each: getattr(self, setting_name(name, each)) for each in settings_of(field)}
             checked: dict[str, Any] = {}
-            if isinstance(field, Drawn):
-                checked = check_command(name, field, given, cls.__name__)
-            elif isinstance(field, Curriculum):
-                checked = check_curriculum(name, field, given, cls.__name__)
+            with placed(cls, name):
+                if isinstance(field, Drawn):
+                    checked = check_command(name, field, given, cls.__name__)
+                elif isinstance(field, Curriculum):
+                    checked = check_curriculum(name, field, given, cls.__name__)
             for each, value in checked.items():
                 object.__setattr__(self, setting_name(name, each), value)
         self.params = self._read_params()

@@ -25,7 +25,7 @@ from pyfastenv.tasks.language.commands import check_command_name, command_values
 from pyfastenv.tasks.language.fields import Drawn, Memory, given_name, held_name
 from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.language.noise import NOISE, noise_parts, noise_size
-from pyfastenv.tasks.language.places import place_in_class, show_place
+from pyfastenv.tasks.language.places import place_in_class, placed, show_place
 from pyfastenv.tasks.language.rewards import info_name, sums_of, weights_of
 from pyfastenv.tasks.language.task import Task, arguments_of, control_size
 from pyfastenv.vector.obs_views import ObsViews
@@ -171,6 +171,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
     def _reset(self) -> dict[str, NDArray[Any]]:
         self._set_passive(True)
+        if "qpos0" in self._bases:  # the pose in which MuJoCo begins
+            self.task.model.qpos0[:] = self._bases["qpos0"]
         mujoco.mj_resetData(self.task.model, self.data)
         self._forget()
         randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
@@ -284,7 +286,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._layout = layout
         task, obs = self.task, None if layout is None else layout.obs
         if obs is not None:
-            noise = noise_parts(task.observation_noise, obs, type(task).__name__)
+            with placed(type(task), "observation_noise"):
+                noise = noise_parts(task.observation_noise, obs, type(task).__name__)
             if size := noise_size(noise):
                 task._fields[NOISE] = Memory(size)
                 object.__setattr__(task, NOISE, np.zeros(size))

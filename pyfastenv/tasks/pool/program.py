@@ -102,7 +102,7 @@ class Program:
             "params": params,
             "infos": infos,
             "commands": commands,
-            "draws": [(n, *draw) for n, draw in task.randomise.items() if n != "hfield_data"],
+            "draws": [(n, *draw[:4]) for n, draw in task.randomise.items() if n != "hfield_data"],
             "own_heights": "hfield_data" in task.randomise,
             "reset": functions["reset"],
             "control": functions.get("control", 0),
@@ -210,6 +210,10 @@ class NativeProgram(Program):
         self.batch = None
         if task.observation_noise:
             raise ValueError(f"{owner}.observation_noise: a task in C++ adds its own")
+        if task._parts_drawn:
+            raise ValueError(
+                f"{owner}.randomise: a task in C++ draws whole fields, once per episode"
+            )
         params = {name: float(getattr(task, name)) for name in task._native.parameters}
         self._params = {**params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
         self._model_digest = model_digest(task.model)

@@ -196,6 +196,15 @@ class TaskVectorEnv(FastVectorEnv):
         name = next((n for n, each in self.command_elements.items() if each == MOTION), None)
         return None if name is None else list(self.get_command(name)[list(env_ids)])
 
+    def get_model_field(self, name: str) -> NDArray[np.float64]:
+        """As :meth:`FastVectorEnv.get_model_field`; of a field that ``randomise`` draws, or that
+        the task itself writes (``model_fields``), what is in force."""
+        for field, at, shape in own_fields(self.task):
+            if field == name and name != "hfield_data":
+                rows = np.stack([self._core.row(i)[0] for i in range(self.num_envs)])
+                return rows[:, at : at + math.prod(shape)].reshape(-1, *shape)
+        return super().get_model_field(name)
+
     def _shape(self, name: str) -> tuple[int, ...]:
         return self._places[name].shape or ()
 
