@@ -3,6 +3,7 @@
 import numpy as np
 
 import pyfastenv
+from pyfastenv.tasks.language.symmetry import Symmetry, joined, joint_mirror, mirror
 
 
 class Arm(pyfastenv.Task):
@@ -59,3 +60,18 @@ class Apart(Arm):
         "policy": ("achieved_goal", "desired_goal"),
         "critic": ("observation", "achieved_goal"),
     }
+
+
+class Sided(Arm):
+    """The arm, which says how it mirrors; nobody sees its frame."""
+
+    observation_dict = {
+        "policy": ("observation", "achieved_goal"),
+        "critic": ("achieved_goal", "desired_goal"),
+    }
+
+    def symmetry(self):
+        joints = joint_mirror(self.model)
+        place = mirror((0,), (1, -1))
+        mirrors = {"achieved_goal": place, "desired_goal": place}
+        return Symmetry(joints, {"observation": joined(joints, joints), **mirrors})
