@@ -25,6 +25,7 @@ from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO, Config, train
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
+from pyfastenv.algorithms.ppo.spec import adapted_rate
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs.logger import read_metrics
@@ -338,6 +339,49 @@ def test_the_learning_rate_falls_to_zero() -> None:
     assert ppo.iterate()["train/learning_rate"] == 0.0 == ppo.iterate()["train/learning_rate"]
     constant = _make(_config(anneal=False))
     assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
+
+
+def test_the_rate_follows_the_divergence() -> None:
+    bounds = (1e-5, 1e-2)
+    for kl, expected in (
+        (0.021, 2e-3),
+        (0.02, 3e-3),
+        (0.005, 3e-3),
+        (0.0049, 4.5e-3),
+        (1e-7, 3e-3),
+    ):
+        assert adapted_rate(3e-3, kl, 0.01, bounds) == pytest.approx(expected)
+    assert adapted_rate(1.2e-5, 1.0, 0.01, bounds) == 1e-5
+    assert adapted_rate(9e-3, 1e-3, 0.01, bounds) == 1e-2
+
+
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_the_rate_goes_to_where_the_policy_moves_as_desired(accelerate: Any) -> None:
+    """From far too low and from far too high; it stays when the run goes on."""
+    ends, divergences = [], []
+    for rate in (1e-5, 1e-2):
+        config = _config(
+            accelerate=accelerate, desired_kl=0.01, learning_rate=rate, update_epochs=8,
+            total_steps=30 * 128,
+        )  # fmt: skip
+        ppo = _make(config)
+        divergences.append([ppo.iterate()["policy/kl"] for _ in range(12)])
+        ends.append(ppo.optimizer.lr)
+        again = PPO(config, restore=through_a_file(ppo.state_dict()))
+        assert again.optimizer.lr == ppo.optimizer.lr
+    assert ends[0] > 5e-5 and ends[1] < 9e-3
+    assert all(0.002 < np.mean(last[-6:]) < 0.05 for last in divergences), divergences
+
+
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_no_deviation_falls_below_the_least(accelerate: Any) -> None:
+    options = {"accelerate": accelerate, "entropy_coef": -5.0, "learning_rate": 1e-2}
+    free = _make(_config(**options, anneal=False))
+    held = _make(_config(**options, anneal=False, min_std=0.58))
+    for _ in range(4):
+        free.iterate(), held.iterate()
+    assert free.log_std.exp().max() < 0.5
+    torch.testing.assert_close(held.log_std.exp(), torch.full_like(held.log_std, 0.58))
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])

@@ -117,7 +117,7 @@ def joint_mirror(model: Any, tolerance: float = 0.01) -> Mirror:
 
 
 def actuator_mirror(model: Any, tolerance: float = 0.01) -> Mirror:
-    """The mirror of controls and forces of actuators that each move a joint, by :func:`joint_mirror`.
+    """The mirror of controls and forces of actuators that move a joint each, as joints mirror.
 
     Raises:
         ValueError: As there; or an actuator moves something else.
@@ -226,7 +226,7 @@ def _partners(
     if axes.shape[1]:
         askew = 1.0 - np.abs((axes * _PLANE) @ axes.T)
         apart = np.where(askew < 1e-3, apart, np.inf)
-    order = apart.argmin(1)
+    order: NDArray[np.int64] = apart.argmin(1)
     for i, partner in enumerate(order):
         if not apart[i, partner] <= tolerance:
             raise ValueError(

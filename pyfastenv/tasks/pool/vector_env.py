@@ -101,8 +101,9 @@ class TaskVectorEnv(FastVectorEnv):
             )
         if not isinstance(space := self.single_action_space, gymnasium.spaces.Box):
             raise ValueError(f"{self.env_id}.symmetry: expected actions of a Box, got {space}")
-        seen = np.full(self.obs_size, not isinstance(self.obs_views, ObsViews))
-        for view in () if seen.all() else self.obs_views.views.values():
+        views = self.obs_views.views if isinstance(self.obs_views, ObsViews) else {}
+        seen = np.full(self.obs_size, not views)
+        for view in views.values():
             seen[view.place] = True
         said, size = self.task.symmetry(), math.prod(space.shape)
         return flat_symmetry(said, self.observation_groups, seen, size, self.env_id)
