@@ -3,6 +3,7 @@
 import numpy as np
 
 import pyfastenv
+from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.symmetry import Symmetry, joined, joint_mirror, mirror
 
 
@@ -75,3 +76,16 @@ class Sided(Arm):
         place = mirror((0,), (1, -1))
         mirrors = {"achieved_goal": place, "desired_goal": place}
         return Symmetry(joints, {"observation": joined(joints, joints), **mirrors})
+
+
+class Blurred(Arm):
+    """The arm, whose goal is seen through noise; what it is like is privileged."""
+
+    observation_dict = {"policy": ("observation", "achieved_goal", "seen_goal"), "critic": "truth"}
+    observation_noise = {"seen_goal": uniform(-0.1, 0.1)}
+
+    def observation(self, data, obs):
+        obs["observation"] = np.concatenate((data.qpos, data.qvel))
+        obs["achieved_goal"] = data.site("tip").xpos[:2]
+        obs["seen_goal"] = self.goal
+        obs["truth"] = np.concatenate((data.qpos, data.qvel, self.goal))

@@ -47,6 +47,7 @@ class Config(ActorValueConfig):
 
     algorithm: ClassVar[str] = "ppo"
     presets = presets_of("ppo")
+    begins_with = ("distillation",)
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
@@ -103,7 +104,7 @@ class Config(ActorValueConfig):
         least, most = self.learning_rate_bounds
         if not 0.0 < least <= most < math.inf:
             raise ValueError(
-                f"learning_rate_bounds: expected 0 < least <= most, got {least} and {most}"
+                f"learning_rate_bounds: expected 0 < least <= most, got {self.learning_rate_bounds}"
             )
         if self.desired_kl is not None and not least <= self.learning_rate <= most:
             raise ValueError(
@@ -533,8 +534,8 @@ class PPO(ActorValue[Config]):
         self._continue_schedule(state["anneal_steps"])
         super().load_state_dict(state)
         self.generator.set_state(state["generator"])
-        if self.config.desired_kl is not None:
-            self.optimizer.lr = state["learning_rate"]
+        # schedules compute theirs; checkpoints of earlier versions have none
+        self.optimizer.lr = state.get("learning_rate", self.optimizer.lr)
 
     def _continue_schedule(self, began_with: int) -> None:
         config = self.config

@@ -40,7 +40,7 @@ class Mirror:
 
 
 class Symmetry(NamedTuple):
-    """What a task's method ``symmetry(self)`` returns.
+    """How a task mirrors, which its method ``symmetry(self)`` returns.
 
     Attributes:
         actions: The mirror of an action's elements.
@@ -87,9 +87,9 @@ def mirror(order: Sequence[int], signs: Sequence[float] = (1.0,)) -> Mirror:
 
 SCALAR = mirror((0,))
 VECTOR = mirror((0,), (1.0, -1.0, 1.0))
-"""Of a velocity, an acceleration, a force, a direction such as gravity's."""
+"""The mirror of a velocity, an acceleration, a force, a direction such as gravity's."""
 AXIAL_VECTOR = mirror((0,), (-1.0, 1.0, -1.0))
-"""Of an angular velocity or a torque."""
+"""The mirror of an angular velocity or a torque."""
 
 
 def joined(*mirrors: Mirror) -> Mirror:
