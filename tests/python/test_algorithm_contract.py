@@ -334,6 +334,7 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"amp": True}, "amp: expected False, got True: sequences are computed in float32"),
         ({"overlap": True}, "overlap: expected False, got True: a policy with a memory acts"),
         ({"pool_size": 2}, "pool_size: expected 1, got 2: earlier batches began with states of"),
+        ({"symmetry": True}, "symmetry: expected False, got True: sequences are not mirrored"),
         (
             {"policy_factory": "small_learners:policy_network"},
             "policy_factory: expected None, got 'small_learners:policy_network': networks are",
