@@ -49,7 +49,7 @@ class PyPpoUpdate {
     update_ = std::make_unique<PpoUpdate>(options);
   }
 
-  py::list RunEpochs(const py::object& samples, const py::object& orders, const PpoHyper& hyper,
+  py::list RunEpochs(const py::object& samples, const py::object& orders, PpoHyper& hyper,
                      int64_t step, const py::object& parameters, const py::object& mean,
                      const py::object& square) {
     const InputArray rows = ReadSamples(samples);
@@ -192,7 +192,12 @@ void BindPpoUpdate(py::module_& m) {
       .def_readwrite("entropy_coef", &PpoHyper::entropy_coef)
       .def_readwrite("value_coef", &PpoHyper::value_coef)
       .def_readwrite("max_grad_norm", &PpoHyper::max_grad_norm)
-      .def_readwrite("normalize_advantages", &PpoHyper::normalize_advantages);
+      .def_readwrite("normalize_advantages", &PpoHyper::normalize_advantages)
+      .def_readwrite("mirrored", &PpoHyper::mirrored)
+      .def_readwrite("desired_kl", &PpoHyper::desired_kl)
+      .def_readwrite("min_lr", &PpoHyper::min_lr)
+      .def_readwrite("max_lr", &PpoHyper::max_lr)
+      .def_readwrite("min_log_std", &PpoHyper::min_log_std);
   py::class_<PyPpoUpdate>(m, "PpoUpdate", "PPO's update on the CPU; see pyfastenv.algorithms.ppo.")
       .def(py::init<const py::KWArgs<py::object>&>())
       .def("run_epochs", &PyPpoUpdate::RunEpochs, py::arg("samples"), py::arg("orders"),

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct PpoHyper {
   float value_coef = 0.5F;
   float max_grad_norm = 0.5F;
   bool normalize_advantages = true;
+  bool mirrored = false;    // a minibatch's second half are copies, of which there are no metrics
+  float desired_kl = 0.0F;  // to which the step size is adapted, 0: it is not …
+  float min_lr = 0.0F;      // … between these
+  float max_lr = 0.0F;
+  float min_log_std = -std::numeric_limits<float>::infinity();
+
+  /// How many of a minibatch's rows have metrics.
+  int num_counted() const { return mirrored ? minibatch_size / 2 : minibatch_size; }
 };
 
 /// A row of samples: observation, action, log-prob, advantage, return, value.

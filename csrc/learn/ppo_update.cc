@@ -29,8 +29,17 @@ struct PpoUpdate::Worker {
   AlignedFloats back[2];                       // of the loss by a layer's outputs
   PolicyLoss loss;
   PpoSums minibatch_sums;
+  float lr = 0.0F;            // of the latest step
   std::vector<PpoSums> sums;  // of each epoch's last minibatch
 };
+
+float AdaptedRate(const PpoHyper& hyper, float lr, double kl) {
+  constexpr float kFactor = 1.5F;
+  constexpr double kRounding = 1e-6;  // in float32, of policies that are the same
+  if (kl > 2.0 * hyper.desired_kl) return std::max(lr / kFactor, hyper.min_lr);
+  if (kl < 0.5 * hyper.desired_kl && kl > kRounding) return std::min(lr * kFactor, hyper.max_lr);
+  return lr;
+}
 
 PpoUpdate::PpoUpdate(const PpoOptions& options)
     : options_(options),
@@ -124,7 +133,7 @@ void PpoUpdate::Transpose(const Piece& piece) {
 }
 
 std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t* orders,
-                                             int num_epochs, int64_t n, const PpoHyper& hyper,
+                                             int num_epochs, int64_t n, PpoHyper& hyper,
                                              int64_t step, float* parameters, float* mean,
                                              float* square) {
   layout_.Scatter(mean, mean_.data());
@@ -133,6 +142,7 @@ std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t
   layout_.Gather(parameters_.data(), parameters);
   layout_.Gather(mean_.data(), mean);
   layout_.Gather(square_.data(), square);
+  hyper.lr = workers_[0].lr;
 
   std::vector<PpoMetrics> metrics;
   for (size_t epoch = 0; epoch < grad_norms_.size(); ++epoch) {
@@ -161,7 +171,10 @@ void PpoUpdate::Run(const Call& call, const float* parameters) {
   for (const Piece& piece : pieces_) Transpose(piece);
   AssignPieces(call_.num_workers);
   const auto num_epochs = static_cast<size_t>(call_.num_epochs);
-  for (Worker& worker : workers_) worker.sums.assign(num_epochs, {});
+  for (Worker& worker : workers_) {
+    worker.sums.assign(num_epochs, {});
+    worker.lr = call.hyper.lr;
+  }
   grad_norms_.resize(num_epochs);
   barrier_.set_num_threads(call_.num_workers);
   if (call_.num_workers == 1) return Work(0);
@@ -172,7 +185,7 @@ void PpoUpdate::Run(const Call& call, const float* parameters) {
 
 PpoSums PpoUpdate::Means(size_t epoch) const {
   PpoSums means;
-  const double share = 1.0 / static_cast<double>(call_.hyper.minibatch_size);
+  const double share = 1.0 / static_cast<double>(call_.hyper.num_counted());
   for (const Worker& worker : workers_) means.Add(worker.sums[epoch], share);
   return means;
 }
@@ -255,7 +268,9 @@ double PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
     worker.loss.Begin(call_.hyper, advantages, parameters_.data() + log_std_);
   }
   for (int k = first; k < end; ++k) {
+    const double kl = worker.minibatch_sums.kl;
     RunShard(worker, networks_[k < num_shards ? 0 : 1], k % num_shards, order);
+    if (k < num_shards) kl_[step % 2][static_cast<size_t>(k)] = worker.minibatch_sums.kl - kl;
   }
   // with two workers each has a network to itself, and only the norm is exchanged
   const bool networks_are_shared = call_.num_workers > 2;
@@ -264,6 +279,7 @@ double PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
   if (!call_.improves) return 0.0;
   barrier_.Wait();
   const double norm = GradientNorm(step);
+  AdaptRate(worker, step);
   Improve(index, step, norm);
   if (networks_are_shared) barrier_.Wait();
   return norm;
@@ -278,14 +294,18 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
   const int64_t size = call_.hyper.minibatch_size;
   const int64_t first = size * shard / call_.num_shards;
   const int64_t end = size * (shard + 1) / call_.num_shards;
-  for (int64_t begin = first; begin < end; begin += kBlockRows) {
-    const auto rows = static_cast<int>(std::min<int64_t>(kBlockRows, end - begin));
-    RunBlock(worker, network, order + begin, rows, begin == first, gradient);
+  const int64_t num_counted = call_.hyper.num_counted();
+  for (int64_t begin = first, rows = 0; begin < end; begin += rows) {
+    const bool counts = begin < num_counted;
+    rows = std::min<int64_t>(kBlockRows, (counts ? std::min(end, num_counted) : end) - begin);
+    PpoSums ignored;
+    RunBlock(worker, network, order + begin, static_cast<int>(rows), begin == first, gradient,
+             counts ? worker.minibatch_sums : ignored);
   }
 }
 
 void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows,
-                         bool first, float* gradient) {
+                         bool first, float* gradient, PpoSums& sums) {
   const int padded_rows = Padded(rows, kRowMultiple);
   std::array<const float*, kBlockRows> pointers;
   for (int i = 0; i < rows; ++i) {
@@ -297,10 +317,10 @@ void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* 
   float* by_outputs = worker.output_gradient.data();
   std::fill_n(by_outputs, padded_rows * stride, 0.0F);
   if (network.is_policy) {
-    worker.loss.Rows(samples, outputs, by_outputs, gradient + log_std_, worker.minibatch_sums);
+    worker.loss.Rows(samples, outputs, by_outputs, gradient + log_std_, sums);
   } else {
     for (const float* sample : samples) {
-      *by_outputs = ValueLoss(call_.hyper, columns_, sample, *outputs, worker.minibatch_sums);
+      *by_outputs = ValueLoss(call_.hyper, columns_, sample, *outputs, sums);
       outputs += stride;
       by_outputs += stride;
     }
@@ -369,9 +389,17 @@ double PpoUpdate::GradientNorm(int64_t step) const {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
+void PpoUpdate::AdaptRate(Worker& worker, int64_t step) const {
+  if (call_.hyper.desired_kl <= 0.0F) return;
+  const auto& sums = kl_[step % 2];
+  const double sum = std::accumulate(sums.begin(), sums.begin() + call_.num_shards, 0.0);
+  worker.lr = AdaptedRate(call_.hyper, worker.lr, sum / call_.hyper.num_counted());
+}
+
 void PpoUpdate::Improve(int worker, int64_t step, double norm) {
   const PpoHyper& hyper = call_.hyper;
-  AdamStep adam = MakeAdamStep(hyper.lr, hyper.beta1, hyper.beta2, hyper.eps, step);
+  AdamStep adam = MakeAdamStep(workers_[static_cast<size_t>(worker)].lr, hyper.beta1, hyper.beta2,
+                               hyper.eps, step);
   adam.grad_scale = static_cast<float>(std::min(hyper.max_grad_norm / (norm + 1e-6), 1.0));
   for (const Piece& piece : pieces_) {
     if (piece.worker != worker) continue;
@@ -379,6 +407,10 @@ void PpoUpdate::Improve(int worker, int64_t step, double norm) {
                   parameters_.data() + piece.begin, mean_.data() + piece.begin,
                   square_.data() + piece.begin);
     Transpose(piece);
+    if (!options_.discrete && piece.begin == log_std_) {
+      float* log_std = parameters_.data() + log_std_;
+      for (size_t i = 0; i < piece.size; ++i) log_std[i] = std::max(log_std[i], hyper.min_log_std);
+    }
   }
 }
 

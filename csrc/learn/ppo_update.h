@@ -11,6 +11,7 @@
 // number of threads. One call at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -42,6 +43,9 @@ struct PpoMetrics {
   double grad_norm = 0.0;
 };
 
+/// The step size after a minibatch from which the policy was so far from the one that acted.
+float AdaptedRate(const PpoHyper& hyper, float lr, double kl);
+
 class PpoUpdate {
  public:
   explicit PpoUpdate(const PpoOptions& options);
@@ -55,10 +59,11 @@ class PpoUpdate {
 
   /// Runs every whole minibatch of each epoch's order: `orders` (num_epochs, n) are row numbers of
   /// `samples`. `parameters`, `mean` and `square` are updated in place; `step` is Adam's count
-  /// before. Returns the metrics of each epoch's last minibatch.
+  /// before, and hyper.lr becomes the last step's size. Returns the metrics of each epoch's last
+  /// minibatch.
   std::vector<PpoMetrics> RunEpochs(const float* samples, const int64_t* orders, int num_epochs,
-                                    int64_t n, const PpoHyper& hyper, int64_t step,
-                                    float* parameters, float* mean, float* square);
+                                    int64_t n, PpoHyper& hyper, int64_t step, float* parameters,
+                                    float* mean, float* square);
 
   /// The gradient of the loss of n samples, as long as the parameters, before it is clipped.
   /// Advantages count as they are.
@@ -109,13 +114,15 @@ class PpoUpdate {
   double RunMinibatch(int worker, const int64_t* order, int64_t step);
   void RunShard(Worker& worker, Network& network, int shard, const int64_t* order);
   void RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows, bool first,
-                float* gradient);
+                float* gradient, PpoSums& sums);
   /// Evaluates rows that begin with observations; returns kBlockRows rows of outputs.
   const float* Forward(Worker& worker, const Network& network, std::span<const float* const> rows);
   void Backward(Worker& worker, const Network& network, int rows, bool first, float* gradient);
   /// Adds the shards' gradients of a worker's pieces.
   void Reduce(int worker, int64_t step);
   double GradientNorm(int64_t step) const;
+  /// Every worker finds the same size for its share of the step.
+  void AdaptRate(Worker& worker, int64_t step) const;
   void Improve(int worker, int64_t step, double norm);
 
   int ChooseWorkers(int num_shards);
@@ -130,9 +137,10 @@ class PpoUpdate {
   std::vector<Piece> pieces_;      // the policy's, then the value network's
   AlignedFloats parameters_, mean_, square_, gradient_, transposed_;
   std::vector<Worker> workers_;
-  // of each piece's gradient: while one step's are read, the next one's are written
+  // of each piece's gradient: while one step's are read, the next one's are written …
   std::vector<double> squares_[2];
-  std::vector<double> grad_norms_;  // of each epoch's last minibatch
+  std::array<double, kMaxShards> kl_[2]{};  // … and sums of each shard of the policy's
+  std::vector<double> grad_norms_;          // of each epoch's last minibatch
   Call call_{};
   double best_time_ = 0.0;     // of a minibatch by several workers [s] …
   int size_of_best_time_ = 0;  // … of so many samples

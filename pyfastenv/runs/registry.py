@@ -66,6 +66,7 @@ ALGORITHMS = Registry(
     "pyfastenv.algorithms",
     "algorithm",
     ddpg="pyfastenv.algorithms.ddpg.spec",
+    distillation="pyfastenv.algorithms.distillation.spec",
     dqn="pyfastenv.algorithms.dqn.spec",
     drqv2="pyfastenv.algorithms.drqv2.spec",
     flashsac="pyfastenv.algorithms.flashsac.spec",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import inspect
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pyfastenv.runs.config import RunConfig
@@ -22,6 +26,10 @@ _OWN: dict[str, dict[str, Any]] = {
     "ddpg": {
         "num_envs": 3, "num_steps": 10, "total_steps": 360, "buffer_size": 100,
         "updates_per_step": 1.0,
+    },
+    "distillation": {
+        "num_envs": 4, "num_steps": 16, "num_threads": 2, "minibatch_size": 32,
+        "total_steps": 4 * 16 * 6,
     },
     "dqn": {"env_id": "CartPole-v1", "num_steps": 5, "target_every": 3, "epsilon_steps": 120},
     "drqv2": {
@@ -69,11 +77,27 @@ def options_of(name: str) -> set[str]:
 def small(name: str, **options: Any) -> Any:
     """The configuration of a training of about a second, changed by ``options``."""
     known = options_of(name)
+    if "teacher" in known:
+        env_id = options.get("env_id", _SHARED["env_id"])
+        options = {"teacher": teacher_of(env_id), **options}
     shared = {key: value for key, value in _SHARED.items() if key in known}
     given = {**shared, **_OWN.get(name, {}), **options}
     if "dataset" in known:  # tests/python/recorded.py
         given = {"dataset": (given["env_id"],), **given}
     return algorithm_module(name).Config(**given)
+
+
+@cache
+def teacher_of(env_id: str) -> Path:
+    """The run folder of a PPO that has learned to balance; of other tasks, whatever it has."""
+    folder = tempfile.TemporaryDirectory(prefix="teacher")
+    atexit.register(folder.cleanup)
+    balancing = {"num_envs": 8, "num_steps": 64, "minibatch_size": 64, "update_epochs": 5}
+    options = {**balancing, "learning_rate": 3e-3, "total_steps": 8 * 64 * 20}
+    run = Path(folder.name) / "run"
+    given = options if env_id == "InvertedPendulum-v5" else {}
+    algorithm_module("ppo").train(small("ppo", env_id=env_id, run_dir=run, **given))
+    return run
 
 
 def kind_of(name: str) -> Any:

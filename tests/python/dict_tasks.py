@@ -3,6 +3,8 @@
 import numpy as np
 
 import pyfastenv
+from pyfastenv.tasks.language.noise import uniform
+from pyfastenv.tasks.language.symmetry import Symmetry, joined, joint_mirror, mirror
 
 
 class Arm(pyfastenv.Task):
@@ -59,3 +61,31 @@ class Apart(Arm):
         "policy": ("achieved_goal", "desired_goal"),
         "critic": ("observation", "achieved_goal"),
     }
+
+
+class Sided(Arm):
+    """The arm, which says how it mirrors; nobody sees its frame."""
+
+    observation_dict = {
+        "policy": ("observation", "achieved_goal"),
+        "critic": ("achieved_goal", "desired_goal"),
+    }
+
+    def symmetry(self):
+        joints = joint_mirror(self.model)
+        place = mirror((0,), (1, -1))
+        mirrors = {"achieved_goal": place, "desired_goal": place}
+        return Symmetry(joints, {"observation": joined(joints, joints), **mirrors})
+
+
+class Blurred(Arm):
+    """The arm, whose goal is seen through noise; what it is like is privileged."""
+
+    observation_dict = {"policy": ("observation", "achieved_goal", "seen_goal"), "critic": "truth"}
+    observation_noise = {"seen_goal": uniform(-0.1, 0.1)}
+
+    def observation(self, data, obs):
+        obs["observation"] = np.concatenate((data.qpos, data.qvel))
+        obs["achieved_goal"] = data.site("tip").xpos[:2]
+        obs["seen_goal"] = self.goal
+        obs["truth"] = np.concatenate((data.qpos, data.qvel, self.goal))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from algorithms import NAMES, kind_of, make, options_of, small
+from algorithms import NAMES, kind_of, make, options_of, small, teacher_of
 from torch import Tensor, nn
 from trainings import (
     assert_equal,
@@ -45,7 +45,7 @@ several_seeds = pytest.mark.parametrize("name", [n for n in NAMES if "num_seeds"
 TAKES_DISCRETE_ACTIONS = {"dqn", "ppo", "recurrent_ppo"}
 # classic control shows no pixels, and nothing is read off these: tests/python/test_drqv2.py
 FROM_PIXELS = {n for n in NAMES if algorithm_module(n).Config.learns_from_pixels}
-PLAIN = {"recurrent_ppo"}  # nothing accelerates it, and it says so
+PLAIN = {"distillation", "recurrent_ppo"}  # nothing accelerates it, and it says so
 DISCRETE = {"dqn"}  # takes no others; what its rows hold: tests/python/test_dqn.py
 every_algorithm_of_numbers = pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in FROM_PIXELS]
@@ -92,6 +92,7 @@ def test_help_names_the_algorithm(name: str) -> None:
 # ---- stopping and going on -----------------------------------------------------------------------
 
 RESUMED: dict[str, list[dict[str, Any]]] = {
+    "distillation": [{"loss": "nll"}, {"policy_factory": "small_learners:policy_network"}],
     "dqn": [
         {"normalize_obs": True, "num_seeds": 2, "n_step": 3},
         {"policy_factory": "small_learners:policy_network", "num_envs": 1},
@@ -107,8 +108,12 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"dynamics": "flow", "num_seeds": 2},
         {"dynamics": "flow", "amp": True, "model_hidden_sizes": (16, 16, 16)},
     ],
-    "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}],
-    "recurrent_ppo": [{"rnn_type": "gru"}, {"env_id": "CartPole-v1"}],
+    "ppo": [
+        *({}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}),
+        {"desired_kl": 0.01, "min_std": 0.6},
+        {"env_id": "dict_tasks:Sided", "symmetry": True, "pool_size": 2},
+    ],
+    "recurrent_ppo": [{"rnn_type": "gru"}, {"env_id": "CartPole-v1"}, {"desired_kl": 0.01}],
     "sac": [
         {"policy_factory": "small_learners:policy_network"},
         {
@@ -257,6 +262,8 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *(("real_ratio", 1.01), ("rollout_schedule", (20, 10, 1, 2))),
     *(("rollout_schedule", (0, 10, 0, 2)), ("rollout_schedule", (0, 10, 3, 2))),
     *(("num_bins", 1), ("max_return", 0.0), ("max_return", INF)),
+    *(("desired_kl", 0.0), ("min_std", NAN), ("mirror_coef", -1.0), ("min_std", 0.7)),
+    *(("learning_rate_bounds", (0.0, 1e-2)), ("learning_rate_bounds", (1e-2, 1e-3))),
     *(("target_kl", -0.1), ("target_kl", NAN), ("value_coef", -0.5), ("value_clip", NAN)),
     *(
         ("entropy_coef", NAN),
@@ -292,6 +299,17 @@ OFF_POLICY_SENTENCES: list[tuple[dict[str, Any], str]] = [
     ({"gamma_schedule": (0, 5, 1.0)}, "gamma_schedule: expected two environment steps"),
 ]
 SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "distillation": [
+        ({"teacher": None}, "teacher: expected a run folder or a checkpoint file, got none"),
+        ({"teacher": Path("nowhere")}, "teacher: .*nowhere"),
+        (
+            {"env_id": "InvertedPendulum-v5", "teacher": "Pendulum-v1"},
+            r"trained on observations of 3 numbers and actions \(1,\), InvertedPendulum-v5 has 4",
+        ),
+        ({"pool_size": 2}, "pool_size: expected 1, got 2: the teacher is asked about the newest"),
+        ({"accelerate": "native"}, "accelerate: expected 'none', got 'native': nothing faster"),
+        ({"minibatch_size": 128}, r"minibatch_size: expected at most .* = 64, got 128"),
+    ],
     "mbpo": [
         ({"learning_starts": 19}, "the model needs at least batch_size = 20 real"),
         ({"n_step": 3}, "n_step: expected 1, got 3: the model's rollouts"),
@@ -305,6 +323,10 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
         ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),
         ({"device": "cuda", "overlap": True}, "cuda|overlap"),
+        (
+            {"desired_kl": 0.01, "learning_rate": 0.02},
+            "learning_rate: expected one within learning_rate_bounds with desired_kl, 1e-05 to",
+        ),
     ],
     "recurrent_ppo": [
         ({"accelerate": "native"}, "accelerate: expected 'none', got 'native': nothing faster"),
@@ -312,6 +334,7 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"amp": True}, "amp: expected False, got True: sequences are computed in float32"),
         ({"overlap": True}, "overlap: expected False, got True: a policy with a memory acts"),
         ({"pool_size": 2}, "pool_size: expected 1, got 2: earlier batches began with states of"),
+        ({"symmetry": True}, "symmetry: expected False, got True: sequences are not mirrored"),
         (
             {"policy_factory": "small_learners:policy_network"},
             "policy_factory: expected None, got 'small_learners:policy_network': networks are",
@@ -334,6 +357,8 @@ SENTENCE_CASES = [
 def test_options_that_do_not_go_together_are_named(
     name: str, options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
+    if isinstance(env_id := options.get("teacher"), str):
+        options = {**options, "teacher": teacher_of(env_id)}
     with pytest.raises(ValueError, match=message):
         algorithm_module(name).train(small(name, run_dir=tmp_path / "run", **options))
     assert not (tmp_path / "run").exists()
@@ -381,6 +406,10 @@ BALANCING: dict[str, tuple[int, dict[str, Any]]] = {
         "total_steps": 6_000, "learning_starts": 500, "batch_size": 64, "hidden_sizes": (64, 64),
         "buffer_size": 6_000, "learning_rate": 3e-3, "gamma": 0.95, "epsilon_steps": 1_000,
     }),
+    "distillation": (5, {
+        "env_id": "InvertedPendulum-v5", "learning_rate": 1e-2, "update_epochs": 10,
+        "total_steps": 4 * 16 * 20,
+    }),
     "flashsac": (20, {
         "env_id": "InvertedPendulum-v5", "num_envs": 4, "total_steps": 4_000,
         "learning_starts": 200, "batch_size": 64, "buffer_size": 4_000, "policy_width": 16,
@@ -405,7 +434,8 @@ def test_it_learns(name: str) -> None:
         iterations, options = BALANCING[name]
         config = small(name, **options)
         assert config.env_id in ("CartPole-v1", "InvertedPendulum-v5")
-        assert_learns(make(config), iterations, first=15.0, last=50.0)
+        first = 30.0 if name == "distillation" else 15.0  # which begins with actions near 0
+        assert_learns(make(config), iterations, first=first, last=50.0)
         return
     iterations, options = LEARNING.get(name, (50, {}))
     config = algorithm_module(name).Config(env_id="Pendulum-v1", num_threads=1, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import sys
 from functools import partial
@@ -24,6 +25,7 @@ from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO, Config, train
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
+from pyfastenv.algorithms.ppo.spec import adapted_rate
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs.logger import read_metrics
@@ -50,19 +52,39 @@ def _parameters(ppo: PPO) -> torch.Tensor:
 def test_the_compiled_update_is_the_one_in_torch(
     env_id: str, activation: str, hidden_sizes: tuple[int, ...]
 ) -> None:
-    config = _config(
+    _assert_the_compiled_update_is_the_one_in_torch(
         env_id=env_id,
         activation=activation,
         hidden_sizes=hidden_sizes,
         num_steps=50,
         minibatch_size=67,  # neither a multiple of anything nor a divisor of the batch
-        entropy_coef=0.01,
-        value_clip=0.1,
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"desired_kl": 0.003},
+        {"desired_kl": 10.0, "learning_rate_bounds": (1e-5, 4e-4)},
+        {"log_std_init": -1.0, "min_std": math.exp(-1.0)},
+        {"env_id": "dict_tasks:Sided", "symmetry": True, "desired_kl": 0.01},
+        {"env_id": "dict_tasks:Sided", "symmetry": True, "minibatch_size": 96},  # in three parts
+    ],
+    ids=str,
+)
+def test_the_compiled_update_has_all_options(options: dict[str, Any]) -> None:
+    _assert_the_compiled_update_is_the_one_in_torch(**{"num_steps": 50, **options})
+
+
+def _assert_the_compiled_update_is_the_one_in_torch(**options: Any) -> None:
+    config = _config(**{"minibatch_size": 33, **options}, entropy_coef=0.01, value_clip=0.1)
     ppo = _make(config)
-    packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), config.num_steps)))
+    samples = ppo._samples(rollout(ppo.envs, ppo.policy_spec(), config.num_steps))
+    packed = ppo._pack(samples)
     packed[:, -4] += 0.2 * torch.randn(len(packed))  # as after some updates
-    orders = torch.stack([torch.randperm(len(packed)) for _ in range(2)])
+    if ppo.mirror is not None:
+        packed = torch.cat((packed, ppo._mirrored(packed, samples.obs)))
+    orders = torch.stack([ppo._order(len(packed)) for _ in range(2)])
     start = _parameters(ppo)
     assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
     native = ppo.acceleration.accelerator.epochs(packed, orders)
@@ -76,11 +98,15 @@ def test_the_compiled_update_is_the_one_in_torch(
     torch.testing.assert_close(after_native, _parameters(other), rtol=0, atol=2e-5)
     torch.testing.assert_close(moments[0], other.optimizer.mean, rtol=1e-2, atol=1e-5)
     torch.testing.assert_close(moments[1], other.optimizer.square, rtol=1e-2, atol=1e-6)
-    assert other.optimizer.num_steps == ppo.optimizer.num_steps == 2 * (200 // 67)
+    assert other.optimizer.num_steps == ppo.optimizer.num_steps
+    assert other.optimizer.num_steps == 2 * (200 // config.minibatch_size)
+    assert ppo.optimizer.lr == pytest.approx(other.optimizer.lr)
+    assert (ppo.optimizer.lr != config.learning_rate) == (config.desired_kl is not None)
     for mine, theirs in zip(native, in_torch, strict=True):
         assert mine == pytest.approx(theirs, rel=1e-3, abs=1e-5)
 
-    rows = packed[orders[0, :67]]  # a minibatch of one of several processes
+    size = ppo.rows_per_minibatch
+    rows = packed[orders[0, :size]]  # a minibatch of one of several processes
     other.flat.parameter.data.copy_(after_native)
     metrics = ppo.acceleration.accelerator._backward(rows)
     expected = other.backward(rows)
@@ -313,6 +339,49 @@ def test_the_learning_rate_falls_to_zero() -> None:
     assert ppo.iterate()["train/learning_rate"] == 0.0 == ppo.iterate()["train/learning_rate"]
     constant = _make(_config(anneal=False))
     assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
+
+
+def test_the_rate_follows_the_divergence() -> None:
+    bounds = (1e-5, 1e-2)
+    for kl, expected in (
+        (0.021, 2e-3),
+        (0.02, 3e-3),
+        (0.005, 3e-3),
+        (0.0049, 4.5e-3),
+        (1e-7, 3e-3),
+    ):
+        assert adapted_rate(3e-3, kl, 0.01, bounds) == pytest.approx(expected)
+    assert adapted_rate(1.2e-5, 1.0, 0.01, bounds) == 1e-5
+    assert adapted_rate(9e-3, 1e-3, 0.01, bounds) == 1e-2
+
+
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_the_rate_goes_to_where_the_policy_moves_as_desired(accelerate: Any) -> None:
+    """From far too low and from far too high; it stays when the run goes on."""
+    ends, divergences = [], []
+    for rate in (1e-5, 1e-2):
+        config = _config(
+            accelerate=accelerate, desired_kl=0.01, learning_rate=rate, update_epochs=8,
+            total_steps=30 * 128,
+        )  # fmt: skip
+        ppo = _make(config)
+        divergences.append([ppo.iterate()["policy/kl"] for _ in range(12)])
+        ends.append(ppo.optimizer.lr)
+        again = PPO(config, restore=through_a_file(ppo.state_dict()))
+        assert again.optimizer.lr == ppo.optimizer.lr
+    assert ends[0] > 5e-5 and ends[1] < 9e-3
+    assert all(0.002 < np.mean(last[-6:]) < 0.05 for last in divergences), divergences
+
+
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_no_deviation_falls_below_the_least(accelerate: Any) -> None:
+    options = {"accelerate": accelerate, "entropy_coef": -5.0, "learning_rate": 1e-2}
+    free = _make(_config(**options, anneal=False))
+    held = _make(_config(**options, anneal=False, min_std=0.58))
+    for _ in range(4):
+        free.iterate(), held.iterate()
+    assert free.log_std.exp().max() < 0.5
+    torch.testing.assert_close(held.log_std.exp(), torch.full_like(held.log_std, 0.58))
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -35,9 +36,13 @@ class Learner(Protocol):
     log_std: nn.Parameter
     flat: FlatParameters
     optimizer: FlatAdam
+    mirror: Any
 
     @property
     def seen(self) -> Seen: ...
+
+    @property
+    def rows_per_minibatch(self) -> int: ...
 
     def epochs(
         self, packed: Tensor, orders: Tensor, backward: Callable[[Tensor], Tensor] | None = None
@@ -63,6 +68,8 @@ class CompiledEpoch(Accelerator):
             return "only on the CPU"
         if learner.policy.activation != learner.value.activation:
             return "only for networks of one activation"
+        if learner.config.mirror_coef > 0.0:
+            return "without a mirror loss"
         return "only in float32; many times as fast without amp" if learner.config.amp else None
 
     @classmethod
@@ -102,7 +109,9 @@ class CompiledEpoch(Accelerator):
             metrics: list[dict[str, float]] = self._update.run_epochs(
                 packed.numpy(), orders.numpy(), hyper, adam.num_steps, *adam.arrays()
             )
-        adam.num_steps += len(orders) * (len(packed) // hyper.minibatch_size)
+        adam.num_steps += len(orders) * (orders.shape[1] // hyper.minibatch_size)
+        if learner.config.desired_kl is not None:
+            adam.lr = hyper.lr
         return metrics
 
     def _backward(self, rows: Tensor) -> Tensor:
@@ -116,7 +125,8 @@ class CompiledEpoch(Accelerator):
     def _hyper(self) -> _core.PpoHyper:
         config, adam = self._learner.config, self._learner.optimizer
         hyper = _core.PpoHyper()
-        hyper.minibatch_size = config.minibatch_size
+        hyper.minibatch_size = self._learner.rows_per_minibatch
+        hyper.mirrored = self._learner.mirror is not None
         hyper.lr = adam.lr
         hyper.beta1, hyper.beta2 = adam.betas
         hyper.eps = adam.eps
@@ -126,6 +136,10 @@ class CompiledEpoch(Accelerator):
         hyper.value_coef = config.value_coef
         hyper.max_grad_norm = config.max_grad_norm
         hyper.normalize_advantages = config.normalize_advantages
+        hyper.desired_kl = config.desired_kl or 0.0
+        hyper.min_lr, hyper.max_lr = config.learning_rate_bounds
+        if config.min_std > 0.0:
+            hyper.min_log_std = math.log(config.min_std)
         return hyper
 
     def values(self, obs: Tensor) -> Tensor:

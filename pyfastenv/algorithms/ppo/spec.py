@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -31,6 +31,7 @@ from pyfastenv.runs.options import (
 )
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.rollouts import RolloutBatch
+from pyfastenv.tasks.language.symmetry import Mirror
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
@@ -46,6 +47,7 @@ class Config(ActorValueConfig):
 
     algorithm: ClassVar[str] = "ppo"
     presets = presets_of("ppo")
+    begins_with = ("distillation",)
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
@@ -56,7 +58,7 @@ class Config(ActorValueConfig):
     minibatch_size: int = field(default=128, metadata=at_least(1))
     """Steps per gradient step (of all processes together)."""
     anneal: bool = True
-    """Lower the learning rate linearly to 0."""
+    """Lower the learning rate linearly to 0 (not where desired_kl moves it)."""
     anneal_steps: int | None = field(default=None, metadata=MAY_DIFFER)
     """Environment steps until it is 0; None: total_steps as they were when the run began."""
     gae_lambda: float = field(default=0.95, metadata=FRACTION)
@@ -75,6 +77,16 @@ class Config(ActorValueConfig):
     """The gradient is scaled down to this norm."""
     target_kl: float | None = field(default=None, metadata=POSITIVE)
     """Stop the passes once the policy has moved this far (None: never)."""
+    desired_kl: float | None = field(default=None, metadata=POSITIVE)
+    """Move the learning rate so that the policy moves about this far (None: do not)."""
+    learning_rate_bounds: tuple[float, float] = (1e-5, 1e-2)
+    """The least and the most to which desired_kl moves it."""
+    min_std: float = field(default=0.0, metadata=at_least(0.0))
+    """Below which no standard deviation of actions falls."""
+    symmetry: bool = False
+    """Learn from the mirrored copy of each step too, as the task says how it mirrors."""
+    mirror_coef: float = field(default=0.0, metadata=at_least(0.0))
+    """Weight of the mirror loss, which wants mirrored actions for mirrored observations."""
     normalize_advantages: bool = True
     """Per minibatch."""
 
@@ -89,6 +101,21 @@ class Config(ActorValueConfig):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise ValueError(f"{name}: expected a finite number, got {value}")
+        least, most = self.learning_rate_bounds
+        if not 0.0 < least <= most < math.inf:
+            raise ValueError(
+                f"learning_rate_bounds: expected 0 < least <= most, got {self.learning_rate_bounds}"
+            )
+        if self.desired_kl is not None and not least <= self.learning_rate <= most:
+            raise ValueError(
+                f"learning_rate: expected one within learning_rate_bounds with desired_kl, {least} "
+                f"to {most}, got {self.learning_rate}"
+            )
+        if self.min_std > math.exp(self.log_std_init):
+            raise ValueError(
+                f"min_std: expected at most exp(log_std_init) = {math.exp(self.log_std_init):.3g}, "
+                f"the initial deviation, got {self.min_std}"
+            )
         self._check_shared_out("minibatch_size")
         batch = self.num_envs * self.num_steps * distributed.world_size()
         # the first batch is alone in the trajectory pool
@@ -123,6 +150,22 @@ class Columns(NamedTuple):
     advantages: Tensor  # (B,), normalised or not
     returns: Tensor  # (B,) targets of the values
     old_values: Tensor  # (B,) values when the actions were drawn
+
+
+class Mirroring(NamedTuple):
+    """Observations or actions ``(…, n)`` mirrored: element i is signs[i] times element order[i]."""
+
+    order: Tensor  # (n,) int64
+    signs: Tensor  # (n,)
+
+    @classmethod
+    def of(cls, mirror: Mirror, device: torch.device) -> Self:
+        """On the learner's device."""
+        order, signs = torch.from_numpy(mirror.order), torch.from_numpy(mirror.signs)
+        return cls(order.to(device), signs.float().to(device))
+
+    def __call__(self, values: Tensor) -> Tensor:
+        return values[..., self.order] * self.signs
 
 
 class PPOLoss(NamedTuple):
@@ -182,6 +225,30 @@ def ppo_loss(
     )
 
 
+def mirror_loss(mirrored: Tensor, outputs: Tensor) -> Tensor:
+    """The policy's asymmetry (Mittal et al. 2024, arXiv:2403.04359, as rsl_rl has it).
+
+    Args:
+        mirrored: ``(B, A)`` means for mirrored observations.
+        outputs: ``(B, A)`` mirrored means for the observations themselves, which stay as they are.
+    """
+    return (mirrored - outputs.detach()).square().mean()
+
+
+def adapted_rate(rate: float, kl: float, desired_kl: float, bounds: tuple[float, float]) -> float:
+    """The learning rate of a gradient step from where the policy has already moved by ``kl``.
+
+    It is divided by 1.5 where that is more than twice the desired, and multiplied where it is less
+    than half of it (rsl_rl's adaptive schedule). Below 1e-6 it is float32's rounding: nothing has
+    moved yet.
+    """
+    if kl > 2.0 * desired_kl:
+        return max(rate / 1.5, bounds[0])
+    if 1e-6 < kl < 0.5 * desired_kl:
+        return min(rate * 1.5, bounds[1])
+    return rate
+
+
 class Functions(NamedTuple):
     """The parts of learning that a subclass may replace: ``class Mine(PPO): functions = …``."""
 
@@ -193,13 +260,18 @@ class Functions(NamedTuple):
 
 @as_written
 class PPO(ActorValue[Config]):
-    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
+    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from.
+
+    Attributes:
+        mirror: Of observations and actions, where steps are mirrored.
+    """
 
     functions: ClassVar[Functions] = Functions()
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
         self.entropy_coef = config.entropy_coef
+        self.mirror = self._mirror() if config.symmetry or config.mirror_coef else None
         changed_functions(self.functions)  # raises what is none
         self.chooser: Chooser[PPO] = Chooser(
             self,
@@ -222,9 +294,20 @@ class PPO(ActorValue[Config]):
         """The accelerator of the epochs; it looks again at parts that have changed since."""
         return self.chooser.choice
 
+    def _mirror(self) -> tuple[Mirroring, Mirroring]:
+        symmetry = getattr(self.envs, "symmetry", None)
+        if symmetry is None:
+            raise ValueError(
+                f"symmetry: {self.envs.env_id} does not say how it mirrors; expected an own task "
+                "with a method symmetry(self)"
+            )
+        obs, actions = (Mirroring.of(each, self.device) for each in symmetry)
+        return obs, actions
+
     def _schedule(self) -> None:
         config, left = self.config, max(1.0 - self.global_step / self.anneal_steps, 0.0)
-        self.optimizer.lr = config.learning_rate * (left if config.anneal else 1.0)
+        if config.desired_kl is None:
+            self.optimizer.lr = config.learning_rate * (left if config.anneal else 1.0)
         if config.entropy_coef_end is not None:
             change = config.entropy_coef - config.entropy_coef_end
             self.entropy_coef = config.entropy_coef_end + left * change
@@ -236,7 +319,11 @@ class PPO(ActorValue[Config]):
         self._schedule()
         with span("transfer"):
             samples = self._samples(batch)
-        packed = torch.cat([self._pack(each) for each in (*self.pool, samples)])
+        batches = (*self.pool, samples)
+        packed = torch.cat([self._pack(each) for each in batches])
+        if self.mirror is not None:
+            copies = self._mirrored(packed, torch.cat([each.obs for each in batches]))
+            packed = torch.cat((packed, copies))
         metrics = self._update(packed)
         self.pool.append(samples)
         self.normalizer.update(batch.obs)
@@ -272,6 +359,18 @@ class PPO(ActorValue[Config]):
         rest = (samples.log_probs, advantages, advantages + values, values)
         return torch.cat((obs, actions, torch.stack([x.flatten() for x in rest], 1)), 1)
 
+    def _mirrored(self, packed: Tensor, obs: Tensor) -> Tensor:
+        """Rows of mirrored steps, whose other columns are those of the steps themselves.
+
+        Args:
+            packed: ``(n, obs_size + A + 4)`` rows of :meth:`_pack`.
+            obs: ``(n, obs_size)``, not normalised.
+        """
+        assert self.mirror is not None
+        mirror_obs, mirror_actions = self.mirror
+        actions = mirror_actions(packed[:, self.obs_size : -4])
+        return torch.cat((self.normalizer(mirror_obs(obs)), actions, packed[:, -4:]), 1)
+
     def _values(self, obs: Tensor, samples: Samples) -> Sequence[Tensor]:
         """Values of the normalised ``obs``, ``last_obs`` and ``final_obs`` of samples."""
         sizes = [len(samples.obs), len(samples.last_obs), len(samples.final_obs)]
@@ -295,8 +394,8 @@ class PPO(ActorValue[Config]):
         at_once = config.update_epochs if config.target_kl is None else 1
         epochs: list[dict[str, float]] = []  # metrics of each pass's last minibatch
         while len(epochs) < config.update_epochs:
-            orders = [torch.randperm(len(packed), generator=self.generator) for _ in range(at_once)]
-            epochs += run_epochs(packed, torch.stack(orders))
+            orders = torch.stack([self._order(len(packed)) for _ in range(at_once)])
+            epochs += run_epochs(packed, orders)
             if config.target_kl is not None and epochs[-1]["policy/kl"] > config.target_kl:
                 break
         result = {name: sum(e[name] for e in epochs) / len(epochs) for name in epochs[0]}
@@ -305,6 +404,20 @@ class PPO(ActorValue[Config]):
         if not self.discrete:
             result["policy/std"] = float(self.log_std.detach().exp().mean())
         return result
+
+    def _order(self, n: int) -> Tensor:
+        """The order of a pass over n rows; the second half of a minibatch mirrors the first."""
+        if self.mirror is None:
+            return torch.randperm(n, generator=self.generator)
+        size = self.config.minibatch_size // self.world_size
+        steps = torch.randperm(n // 2, generator=self.generator)
+        steps = steps[: n // 2 // size * size].view(-1, size)
+        return torch.cat((steps, steps + n // 2), 1).flatten()
+
+    @property
+    def rows_per_minibatch(self) -> int:
+        """Steps of this process, and their copies, per gradient step."""
+        return self.config.minibatch_size // self.world_size * (1 if self.mirror is None else 2)
 
     def epochs(
         self, packed: Tensor, orders: Tensor, backward: Callable[[Tensor], Tensor] | None = None
@@ -320,22 +433,27 @@ class PPO(ActorValue[Config]):
         Args:
             packed: ``(n, …, obs_size + A + 4)`` from the collected steps, which are shuffled along
                 the first axis.
-            order: ``(n,)`` int64: of the rows; an incomplete last minibatch is left out.
+            order: ``(m,)`` int64: of the rows; an incomplete last minibatch is left out.
             backward: What puts a minibatch's gradients in place and returns PPO_METRICS; None:
                 :meth:`backward`.
         """
-        backward = backward or self.backward
-        steps_per_row = packed[0, ..., 0].numel()
-        size = self.config.minibatch_size // (self.world_size * steps_per_row)
+        config, backward = self.config, backward or self.backward
+        size = self.rows_per_minibatch // packed[0, ..., 0].numel()
         shuffled = packed[order.to(self.device)]
-        for rows in shuffled.split(size)[: len(packed) // size]:
-            if self.config.normalize_advantages:
+        for rows in shuffled.split(size)[: len(order) // size]:
+            if config.normalize_advantages:
                 rows[..., -3] = distributed.standardized(rows[..., -3])
             metrics = backward(rows)
+            if config.desired_kl is not None:
+                kl = float(distributed.mean(metrics)[PPO_METRICS.index("policy/kl")])
+                rate, bounds = self.optimizer.lr, config.learning_rate_bounds
+                self.optimizer.lr = adapted_rate(rate, kl, config.desired_kl, bounds)
             with span("optimiser"):
                 distributed.average_gradients([self.flat.parameter])
-                norm = self.flat.clip_grad_norm(self.config.max_grad_norm)
+                norm = self.flat.clip_grad_norm(config.max_grad_norm)
                 self.optimizer.step()
+                if config.min_std > 0.0:
+                    self.log_std.data.clamp_(min=math.log(config.min_std))
                 self.refresh()
         names = (*PPO_METRICS, "train/grad_norm")
         values = distributed.mean(torch.cat((metrics, norm[None])))
@@ -345,18 +463,31 @@ class PPO(ActorValue[Config]):
         """Puts the loss's gradients where the optimiser finds them; returns PPO_METRICS."""
         config = self.config
         columns, outputs, values = self._evaluate(rows)
-        result = (loss or self.functions.ppo_loss)(
-            outputs,
-            None if self.discrete else self.log_std,
-            values,
-            columns,
-            clip=config.clip,
-            value_clip=config.value_clip,
-            entropy_coef=self.entropy_coef,
-            value_coef=config.value_coef,
-        )
-        self.flat.backward(result.loss)
-        return result.metrics
+
+        def loss_of(part: slice) -> PPOLoss:
+            return (loss or self.functions.ppo_loss)(
+                outputs[part],
+                None if self.discrete else self.log_std,
+                values[part],
+                Columns(*(column[part] for column in columns)),
+                clip=config.clip,
+                value_clip=config.value_clip,
+                entropy_coef=self.entropy_coef,
+                value_coef=config.value_coef,
+            )
+
+        if self.mirror is None:
+            total, metrics = loss_of(slice(None))
+        else:
+            steps, copies = slice(len(outputs) // 2), slice(len(outputs) // 2, None)
+            total, metrics = loss_of(steps)
+            if config.symmetry:
+                total = 0.5 * (total + loss_of(copies).loss)
+            if config.mirror_coef > 0.0:
+                asymmetry = mirror_loss(outputs[copies], self.mirror[1](outputs[steps]))
+                total = total + config.mirror_coef * asymmetry
+        self.flat.backward(total)
+        return metrics
 
     def _evaluate(self, rows: Tensor) -> tuple[Columns, Tensor, Tensor]:
         """A minibatch's columns, the policy's outputs ``(B, outputs)`` and values ``(B,)``."""
@@ -390,6 +521,7 @@ class PPO(ActorValue[Config]):
             **super().state_dict(),
             "generator": self.generator.get_state(),
             "anneal_steps": self.anneal_steps,
+            "learning_rate": self.optimizer.lr,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -402,12 +534,15 @@ class PPO(ActorValue[Config]):
         self._continue_schedule(state["anneal_steps"])
         super().load_state_dict(state)
         self.generator.set_state(state["generator"])
+        # schedules compute theirs; checkpoints of earlier versions have none
+        self.optimizer.lr = state.get("learning_rate", self.optimizer.lr)
 
     def _continue_schedule(self, began_with: int) -> None:
         config = self.config
         if config.anneal_steps is None:
             self.anneal_steps = began_with
-        if config.anneal and self.anneal_steps < config.total_steps:
+        falls = config.anneal and config.desired_kl is None
+        if falls and self.anneal_steps < config.total_steps:
             raise ValueError(
                 f"total_steps: the learning rate falls to 0 at step {self.anneal_steps}, where the "
                 f"run was to end, got {config.total_steps}; to train on, set anneal_steps too "

@@ -51,6 +51,8 @@ class Config(ppo.Config):
             ("device", "cpu", "recurrent networks have not been tried on a GPU"),
             ("amp", False, "sequences are computed in float32"),
             ("overlap", False, "a policy with a memory acts in torch, between updates"),
+            ("symmetry", False, "sequences are not mirrored"),
+            ("mirror_coef", 0.0, "sequences are not mirrored"),
             ("pool_size", 1, "earlier batches began with states of earlier networks"),
             ("policy_factory", None, "networks are an LSTM or GRU and hidden layers"),
             ("critic_factory", None, "networks are an LSTM or GRU and hidden layers"),

@@ -11,6 +11,15 @@ from pyfastenv.suites.playground.legged import MOTION, Legged
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
+from pyfastenv.tasks.language.symmetry import (
+    AXIAL_VECTOR,
+    VECTOR,
+    Symmetry,
+    actuator_mirror,
+    joined,
+    joint_mirror,
+    mirror,
+)
 
 FEET = ("foot_front_left", "foot_hind_left", "foot_front_right", "foot_hind_right")
 
@@ -23,6 +32,7 @@ class Remembering(Legged):
         tracking_sigma: Squared error at which a reward for tracking is 1/e.
         least_upright, least_height: Of the trunk, below which the robot has fallen; [m].
         late: Steps since the command was drawn from which on a fall costs nothing.
+        num_frames, turning: How many frames; how the turning in front of each mirrors.
     """
 
     observation_noise = {"frames": uniform(-0.05, 0.05)}
@@ -30,6 +40,13 @@ class Remembering(Legged):
     action_scale = 0.3
 
     told_for = memory()
+
+    def symmetry(self):
+        """The mirrors of actions and of all frames."""
+        actions = actuator_mirror(self.model, 0.05)
+        parts = (self.turning, VECTOR, mirror((0,), (1, -1, -1)), joint_mirror(self.model, 0.05))
+        frame = joined(*parts, actions)
+        return Symmetry(actions, {"frames": joined(*[frame] * self.num_frames)})
 
     def reset(self, data, rng):
         super().reset(data, rng)
@@ -74,6 +91,7 @@ class BarkourJoystick(Remembering, joints=12, feet=4):
     kick, kick_least, kick_duration = 1.0, 0.1, (0.02, 0.2)
     velocity = command(low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02, names=MOTION)
 
+    num_frames, turning = 15, mirror((0,), (-1,))
     frames = memory(15 * 31)
 
     def setup(self):
@@ -140,6 +158,7 @@ class Op3Joystick(Remembering, joints=20, feet=2):
         low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02, standing=0.1, names=MOTION
     )
 
+    num_frames, turning = 3, AXIAL_VECTOR
     frames = memory(3 * 49)
 
     def frame(self, data):

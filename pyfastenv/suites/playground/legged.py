@@ -8,6 +8,17 @@ import numpy as np
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.suites.playground.base import Robot
 from pyfastenv.tasks.language.fields import memory
+from pyfastenv.tasks.language.symmetry import (
+    AXIAL_VECTOR,
+    SCALAR,
+    VECTOR,
+    Symmetry,
+    actuator_mirror,
+    joined,
+    joint_mirror,
+    mirror,
+    site_mirror,
+)
 
 MOTION = ("forward", "sideways", "turning")  # what a velocity commands [m/s, m/s, rad/s]
 TORSO = ("gyro", "local_linvel", "accelerometer", "upvector", "global_linvel", "global_angvel")
@@ -97,6 +108,34 @@ class Legged(Robot):
         self.grounds = np.full(len(feet), ground)
         speeds = [f"{sole}_global_linvel" for sole in self.soles]
         self.feet_at = np.array([sensors[name] for name in speeds if name in sensors], np.int64)
+
+    def symmetry(self):
+        """The mirrors of actions and of all that these robots' observations have, by name."""
+        actions, joints = actuator_mirror(self.model), joint_mirror(self.model)
+        feet = site_mirror(self.model, self.sole_ids)
+        places = mirror(tuple(feet.order), (1, -1, 1))
+        vectors = (
+            "linvel", "true_linvel", "accelerometer", "gravity", "true_gravity", "upvector",
+            "true_upvector", "kick_force",
+        )  # fmt: skip
+        return Symmetry(
+            actions,
+            {
+                "last_action": actions,
+                "torques": actions,
+                **dict.fromkeys(vectors, VECTOR),
+                **dict.fromkeys(("gyro", "true_gyro", "angvel"), AXIAL_VECTOR),
+                "command": mirror((0,), (1, -1, -1)),
+                **dict.fromkeys(("joints", "true_joints", "angles"), joints),
+                **dict.fromkeys(("joint_velocities", "true_joint_velocities"), joints),
+                "errors": joined(*[joints] * 3),
+                **dict.fromkeys(("height", "root_height", "kicked"), SCALAR),
+                **dict.fromkeys(("contacts", "air_time"), feet),
+                **dict.fromkeys(("feet_velocities", "feet_places", "true_feet_places"), places),
+                "phase": joined(feet, feet),
+                "root": joined(VECTOR, mirror((0,), (1, -1, 1, -1))),  # place and quaternion
+            },
+        )
 
     def reset(self, data, rng):
         data.qpos[:] = self.home

@@ -4,6 +4,13 @@ import numpy as np
 
 from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.randomise import scale
+from pyfastenv.tasks.language.symmetry import (
+    AXIAL_VECTOR,
+    VECTOR,
+    Symmetry,
+    joint_mirror,
+    mirror,
+)
 from pyfastenv.tasks.language.task import Task
 
 LEG = """<body name="{n}_hip" pos="0 {y} -.09">
@@ -58,6 +65,14 @@ class SmallHumanoid(Task):
     speed = 0.4  # [m/s]
     period = 0.64  # of a stride [s]
     last_action = memory(16)
+
+    def symmetry(self):
+        joints = joint_mirror(self.model)
+        vectors = dict.fromkeys(("gravity", "velocity"), VECTOR)
+        angles = dict.fromkeys(("joints", "joint_velocities", "last_action"), joints)
+        half_a_stride_later, feet = mirror((0,), (-1, -1)), mirror((1, 0))
+        others = {"gyro": AXIAL_VECTOR, "clock": half_a_stride_later, "feet": feet}
+        return Symmetry(joints, {**vectors, **angles, **others})
 
     def reset(self, data, rng):
         data.qpos[2] = 0.34

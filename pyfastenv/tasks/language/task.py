@@ -80,6 +80,8 @@ class Task:
       keep nothing, and treat every row alike.
     - ``sample_tasks(self, n, rng)``, where commands are not uniform, is plain Python: it returns n
       tasks for ``reset_task``, ``(n, size)``.
+    - ``symmetry(self)``, for trainers that learn from mirrored steps too, is plain Python:
+      :mod:`pyfastenv.tasks.language.symmetry`.
     - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
 
     Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from mujoco import mj_stateSize, mjtState
 from numpy.typing import ArrayLike, NDArray
@@ -20,12 +21,14 @@ from pyfastenv.tasks.language.fields import Command, Drawn, given_name, held_nam
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place
+from pyfastenv.tasks.language.symmetry import Mirror, flat_symmetry
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.batched_core import STEPPED, BatchedCore
 from pyfastenv.tasks.pool.explain import explain
 from pyfastenv.tasks.pool.plain import own_fields
 from pyfastenv.tasks.pool.program import program_of
 from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import (
     MOTION,
     RENDER_KWARGS,
@@ -91,6 +94,26 @@ class TaskVectorEnv(FastVectorEnv):
         """Where each ``obs["name"]`` of the task stands in an observation."""
         shown = self._layout.obs if self._batch is None else self._batch.shown
         return {name: slice(part.offset, part.offset + part.size) for name, part in shown.items()}
+
+    @property
+    def symmetry(self) -> tuple[Mirror, Mirror]:
+        """How flat observations and actions mirror left to right, by the task's ``symmetry(self)``.
+
+        Raises:
+            ValueError: The task does not say it, or not of an observation that is shown.
+        """
+        if not hasattr(self.task, "symmetry"):
+            raise ValueError(
+                f"{self.env_id} has no method symmetry(self), which says how it mirrors"
+            )
+        if not isinstance(space := self.single_action_space, gymnasium.spaces.Box):
+            raise ValueError(f"{self.env_id}.symmetry: expected actions of a Box, got {space}")
+        views = self.obs_views.views if isinstance(self.obs_views, ObsViews) else {}
+        seen = np.full(self.obs_size, not views)
+        for view in views.values():
+            seen[view.place] = True
+        said, size = self.task.symmetry(), math.prod(space.shape)
+        return flat_symmetry(said, self.observation_groups, seen, size, self.env_id)
 
     # ---- commands ----------------------------------------------------------------------------
 
