@@ -18,6 +18,10 @@ mjContact MakeContact(const ContactView& view, const Plan& plan, const mjModel& 
   contact.includemargin = SourceOfContact(m, {pair.geom1, pair.geom2, source.explicit_pair}).margin;
   CombineFriction(source, m.geom_friction, contact.friction);
   CombineSolver(source, m.geom_solref, m.geom_solimp, contact.solref, contact.solimp);
+  if (source.explicit_pair >= 0) {
+    std::copy_n(m.pair_solreffriction + ptrdiff_t{mjNREF} * source.explicit_pair, mjNREF,
+                contact.solreffriction);
+  }
   contact.dim = source.condim;
   contact.geom[0] = contact.geom1 = pair.geom1;
   contact.geom[1] = contact.geom2 = pair.geom2;
@@ -37,18 +41,22 @@ std::string UnsupportedContacts(const mjModel& m) {
   return any(m.geom_gap, m.ngeom) || any(m.pair_gap, m.npair) ? "contacts of geoms with gaps" : "";
 }
 
-void WriteContacts(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
+void ListContacts(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
   d.ncon = lanes.CountContacts(lane);
-  d.nefc = lanes.CountRows(lane);
-  // in the arena, as the engine's own, which begins with contacts and takes it back when it looks
-  // for contacts the next time
   d.contact = static_cast<mjContact*>(d.arena);
-  d.efc_force = reinterpret_cast<mjtNum*>(d.contact + d.ncon);
-  d.parena = sizeof(mjContact) * static_cast<size_t>(d.ncon) +
-             sizeof(mjtNum) * static_cast<size_t>(d.nefc);
+  d.parena = sizeof(mjContact) * static_cast<size_t>(d.ncon);
   for (int k = 0; k < d.ncon; ++k) {
     d.contact[k] = MakeContact(lanes.Contact(k, lane), lanes.plan(), m);
   }
+}
+
+void WriteContacts(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
+  // in the arena, as the engine's own, which begins with contacts and takes it back when it looks
+  // for contacts the next time
+  ListContacts(lanes, lane, m, d);
+  d.nefc = lanes.CountRows(lane);
+  d.efc_force = reinterpret_cast<mjtNum*>(d.contact + d.ncon);
+  d.parena += sizeof(mjtNum) * static_cast<size_t>(d.nefc);
   lanes.ReadRowForces(lane, d.efc_force);
 }
 

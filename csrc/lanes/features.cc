@@ -45,8 +45,10 @@ mjtSize MostRows(const mjModel& m, int contacts) {
 // What mj_step needs at most for so many contacts, twice over. With less it may drop contacts and
 // warn, or stop, where lanes would go on. MuJoCo's default is 4 MiB or more. Heaps of boxes take
 // four matrices of rows × dofs (Newton: two), and with PGS one of rows × rows.
+// Where MuJoCo makes the constraints it drops and warns itself.
 mjtSize EnoughMemory(const mjModel& m, int contacts) {
   constexpr mjtSize kOther = 1 << 20;
+  if (AsksForConstraints(m)) return kOther + mjtSize{sizeof(mjContact)} * contacts;
   const mjtSize rows = MostRows(m, contacts);
   const mjtSize by_dofs = 8 * rows * (m.nv + 8);
   const mjtSize by_rows = SolvesDual(m) ? 2 * rows * rows : 0;
@@ -73,9 +75,8 @@ bool AnyNonZero(const mjtNum* x, int n) {
 
 std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";
-  if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
+  if (m.nv > kMaxChain) return "more than 256 degrees of freedom";
   if (MaxContacts(m) == 0) return "less memory (size memory) than its constraints may take";
-  if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
   if (m.nflex > 0) return "flexes";
   if (m.nplugin > 0) return "plugins";
   if (m.nplastic > 0) return "plastic springs and tendons";
@@ -92,10 +93,10 @@ std::string Options(const mjModel& m) {
       mjDSBL_CONSTRAINT | mjDSBL_CONTACT | mjDSBL_LIMIT | mjDSBL_GRAVITY | mjDSBL_MIDPHASE |
       mjDSBL_FILTERPARENT | mjDSBL_REFSAFE | mjDSBL_EQUALITY | mjDSBL_FRICTIONLOSS | mjDSBL_SENSOR |
       mjDSBL_NATIVECCD | mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP | mjDSBL_SPRING |
-      mjDSBL_DAMPER | mjDSBL_WARMSTART | mjDSBL_ACTUATION | mjDSBL_AUTORESET;
+      mjDSBL_DAMPER | mjDSBL_WARMSTART | mjDSBL_ACTUATION | mjDSBL_AUTORESET | mjDSBL_ISLAND;
   if ((opt.disableflags & ~kKnownOff) != 0) return "this set of disabled features";
   constexpr int kInverse = mjENBL_FWDINV | mjENBL_INVDISCRETE;  // beside the step
-  const int extra = opt.enableflags & ~mjENBL_ENERGY;
+  const int extra = opt.enableflags & ~(mjENBL_ENERGY | mjENBL_DIAGEXACT);
   // MuJoCo does not do both with every integrator
   if ((extra & ~kInverse) != 0 || extra == kInverse) {
     return "enabled extra features (override, sleep, …)";
@@ -105,8 +106,9 @@ std::string Options(const mjModel& m) {
       opt.integrator != mjINT_IMPLICITFAST) {
     return "this integrator";
   }
-  if (opt.solver == mjSOL_CG) return "the solver CG";
-  if (opt.solver != mjSOL_PGS && opt.solver != mjSOL_NEWTON) return "this solver";
+  if (opt.solver != mjSOL_PGS && opt.solver != mjSOL_CG && opt.solver != mjSOL_NEWTON) {
+    return "this solver";
+  }
   if (opt.cone != mjCONE_PYRAMIDAL && opt.cone != mjCONE_ELLIPTIC) return "this friction cone";
   if (!(opt.impratio < 1e100)) return "an impratio whose square may be infinite";
   const bool fluid = opt.density > 0 || opt.viscosity > 0;
@@ -243,18 +245,9 @@ std::string Contacts(const mjModel& m) {
       return that("signed distance fields");
     }
     const ContactSource contact = SourceOfContact(m, pair);
-    const bool elliptic = contact.condim > 1 && m.opt.cone == mjCONE_ELLIPTIC;
-    if (elliptic && SolvesDual(m)) {
-      return that("elliptic friction cones with PGS or noslip iterations");
-    }
     mjtNum solref[mjNREF], solimp[mjNIMP];
     CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
     if (!KnownReference(solref)) return that("solref in a mixed format");
-    if (pair.explicit_pair >= 0 && elliptic) {
-      const mjtNum* reference = m.pair_solreffriction + mjNREF * pair.explicit_pair;
-      if (AnyNonZero(reference, mjNREF))
-        return that("solreffriction of contact pairs with elliptic cones");
-    }
     const int tree1 = m.body_treeid[m.geom_bodyid[pair.geom1]];
     const int tree2 = m.body_treeid[m.geom_bodyid[pair.geom2]];
     if (tree1 < 0 && tree2 < 0) return that("contact pairs of two fixed bodies");
@@ -376,6 +369,18 @@ OfActuators FromActuators(const mjModel& m, mjtObj type, int id) {
     }
   }
   return r;
+}
+
+bool AsksForConstraints(const mjModel& m) {
+  if (m.nv >= kMaxDofs || mj_isSparse(&m) || m.opt.solver == mjSOL_CG || IsOff(m, mjDSBL_ISLAND) ||
+      (m.opt.enableflags & mjENBL_DIAGEXACT) != 0) {
+    return true;
+  }
+  const auto rubs = [](int condim) { return condim > 1; };
+  const bool frictional = std::any_of(m.geom_condim, m.geom_condim + m.ngeom, rubs) ||
+                          std::any_of(m.pair_dim, m.pair_dim + m.npair, rubs);
+  return m.opt.cone == mjCONE_ELLIPTIC && frictional &&
+         (SolvesDual(m) || AnyNonZero(m.pair_solreffriction, mjNREF * static_cast<int>(m.npair)));
 }
 
 int MaxContacts(const mjModel& m) {

@@ -16,6 +16,10 @@ std::string UnsupportedFeature(const mjModel& m);
 /// Which of these fields of mjModel no environment can have its own of, in lanes; empty if none.
 std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& fields);
 
+/// Whether MuJoCo's functions make and solve the constraints, since lanes have no code for them:
+/// sparse Jacobians, many dofs, CG, elliptic cones with a dual solver or with solreffriction.
+bool AsksForConstraints(const mjModel& m);
+
 /// Whether the model has no spatial tendons.
 bool AllTendonsFixed(const mjModel& m);
 /// Whether lanes compute tendons: all are fixed, or one of them has a force, an actuator or a

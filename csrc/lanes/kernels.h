@@ -31,8 +31,9 @@ struct RowView {
 struct Kernels {
   int width;  // lanes
   size_t (*scratch_bytes)(const Tables&);
-  /// `narrow_phase`: for pairs of PairKind::kOther.
-  void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase);
+  /// `narrow_phase`: for pairs of PairKind::kOther; `constraints`: if the plan asks for them.
+  void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase,
+                        const ConstraintCall& constraints);
   /// Rows of `width` environments into lanes, and their numbers that vary (null: as they stand).
   /// Lanes from `count` on are marked for redoing.
   void (*load)(const Tables&, void* scratch, const double* const* rows, int count,

@@ -21,8 +21,13 @@ LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
     narrow_phase_ = std::make_unique<NarrowPhase>(plan_->kept_model(), tables_);
     narrow_phase = narrow_phase_->call();
   }
-  scratch_ =
-      kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding, narrow_phase);
+  ConstraintCall constraints{};
+  if (tables_.asks_for_constraints) {
+    constraints_ = std::make_unique<ConstraintSolver>(plan_->kept_model(), *this);
+    constraints = constraints_->call();
+  }
+  scratch_ = kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding,
+                                   narrow_phase, constraints);
   numbers_.resize(static_cast<size_t>(width()), tables_.numbers);
   if (tables_.varied != 0) derived_.resize(numbers_.size() * Derivation::Size(tables_));
 }

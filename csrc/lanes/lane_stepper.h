@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "lanes/constraint_solver.h"
 #include "lanes/narrow_phase.h"
 #include "lanes/plan.h"
 
@@ -50,6 +51,9 @@ class LaneStepper {
   void SetModels(const mjModel* const* models, int count) {
     if (narrow_phase_ != nullptr) narrow_phase_->SetModels(models, count);
   }
+
+  /// The numbers of a lane in the last Step or Forward.
+  const Numbers& numbers(int lane) const { return numbers_[static_cast<size_t>(lane)]; }
 
   /// Counts the time of every Step from now on by phases; nullptr: no longer.
   void CountPhases(PhaseTicks* phases) { kernels_.count_phases(scratch_, phases); }
@@ -102,7 +106,9 @@ class LaneStepper {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
-  std::unique_ptr<NarrowPhase> narrow_phase_;  // null if the plan needs none
+  // null if the plan needs none
+  std::unique_ptr<NarrowPhase> narrow_phase_;
+  std::unique_ptr<ConstraintSolver> constraints_;
   std::unique_ptr<void, Free> memory_;
   void* scratch_;
   std::vector<Numbers> numbers_;  // (width)

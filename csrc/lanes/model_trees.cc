@@ -7,14 +7,20 @@ int LastDof(const mjModel& m, int body) {
   return body > 0 ? m.body_dofadr[body] + m.body_dofnum[body] - 1 : -1;
 }
 
-uint64_t DofsThatMove(const mjModel& m, int body) {
-  uint64_t dofs = 0;
-  for (int i = LastDof(m, body); i >= 0; i = m.dof_parentid[i]) dofs |= uint64_t{1} << i;
+std::vector<int> DofsThatMove(const mjModel& m, int body) {
+  std::vector<int> dofs;
+  for (int i = LastDof(m, body); i >= 0; i = m.dof_parentid[i]) dofs.insert(dofs.begin(), i);
   return dofs;
 }
 
+uint64_t MaskOf(const std::vector<int>& dofs) {
+  uint64_t mask = 0;
+  for (const int i : dofs) mask |= uint64_t{1} << i;
+  return mask;
+}
+
 uint64_t TreeOf(const mjModel& m, int body) {
-  return m.body_treeid[body] < 0 ? 0 : uint64_t{1} << m.body_treeid[body];
+  return m.body_treeid[body] < 0 ? 0 : uint64_t{1} << m.body_treeid[body] % 64;
 }
 
 uint64_t TreesOfTendon(const mjModel& m, int tendon) {

@@ -4,13 +4,17 @@
 #include <mujoco/mujoco.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace pyfastenv::lanes {
 
 /// The last dof of a body, or of its nearest ancestor that has one; -1 if none.
 int LastDof(const mjModel& m, int body);
-uint64_t DofsThatMove(const mjModel& m, int body);
-/// The tree that a body belongs to; none for what is fixed.
+/// In their order.
+std::vector<int> DofsThatMove(const mjModel& m, int body);
+/// Bits of dofs, of which a model has fewer than 64.
+uint64_t MaskOf(const std::vector<int>& dofs);
+/// The tree that a body belongs to; none for what is fixed. Of many trees, several have one bit.
 uint64_t TreeOf(const mjModel& m, int body);
 /// The trees along a tendon.
 uint64_t TreesOfTendon(const mjModel& m, int tendon);

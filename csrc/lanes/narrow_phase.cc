@@ -48,7 +48,7 @@ NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tab
       header_(*model_),
       tables_(tables),
       separation_(*model_, tables_),
-      rays_(*model_),
+      rays_(*model_, tables_),
       data_(mj_makeData(model_.get())),
       touching_(mj_makeData(&TwoSpheres())) {
   if (data_ == nullptr || touching_ == nullptr) throw std::bad_alloc();

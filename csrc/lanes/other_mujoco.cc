@@ -3,6 +3,7 @@
 // The trial of a plan would not do here. It finds what differs always, and 3.11 and 3.17 differ
 // from lanes' order of operations so seldom that it passes. On other processors MuJoCo's own
 // compiler has fused multiplications and additions where it saw fit.
+#include "lanes/constraint_solver.h"
 #include "lanes/features.h"
 #include "lanes/kernels.h"
 #include "lanes/narrow_phase.h"
@@ -85,6 +86,15 @@ int NarrowPhase::Collide(void* /*self*/, int /*pair*/, const double* /*pos1*/,
 }
 
 Positions NarrowPhase::PositionsOf(void* /*self*/) { return {}; }
+
+ConstraintSolver::ConstraintSolver(std::shared_ptr<const mjModel> model, const LaneStepper& lanes)
+    : model_(std::move(model)), lanes_(lanes) {}
+
+ConstraintCall ConstraintSolver::call() { return {}; }
+
+bool ConstraintSolver::Solve(void* /*self*/, int /*lane*/, SolvedConstraints* /*solved*/) {
+  return false;
+}
 
 int NarrowPhase::List(void* /*self*/, const ListedContact** /*contacts*/) { return -1; }
 

@@ -227,6 +227,7 @@ void Plan::SetSizes(const mjModel& m) {
   t.noslip_tolerance = m.opt.noslip_tolerance;
   t.elliptic = m.opt.cone == mjCONE_ELLIPTIC;
   t.impratio = m.opt.impratio;
+  t.asks_for_constraints = AsksForConstraints(m);
 }
 
 // Copies mjModel's.
@@ -357,10 +358,8 @@ void Plan::AddActuators(const mjModel& m) {
       actuator.target = target;
       tables_.uses_site_velocities |=
           m.actuator_gaintype[a] != mjGAIN_FIXED || m.actuator_biastype[a] != mjBIAS_NONE;
-      const uint64_t dofs = DofsThatMove(m, m.site_bodyid[target]);
-      for (uint64_t rest = dofs; rest != 0; rest &= rest - 1) {
-        moment_.colind.push_back(std::countr_zero(rest));
-      }
+      const std::vector<int> dofs = DofsThatMove(m, m.site_bodyid[target]);
+      moment_.colind.insert(moment_.colind.end(), dofs.begin(), dofs.end());
     } else if (m.actuator_trntype[a] == mjTRN_TENDON) {
       actuator.transmission = Transmission::kTendon;
       actuator.target = target;
@@ -426,6 +425,12 @@ void Plan::AddTendons(const mjModel& m) {
   tables_.tendon_term = tendon_terms_.data();
   tables_.tendon_piece = tendon_pieces_.data();
   tables_.ten_J = ten_J_.view();
+  if (!t.has_spatial_tendons) return;
+  moves_.assign(static_cast<size_t>(m.nbody * m.nv), 0);
+  for (int b = 0; b < m.nbody; ++b) {
+    for (const int i : DofsThatMove(m, b)) moves_[static_cast<size_t>(b * m.nv + i)] = 1;
+  }
+  tables_.moves = moves_.data();
 }
 
 void Plan::AddTendonTerms(const mjModel& m, int i) {
@@ -444,7 +449,7 @@ void Plan::AddTendonTerms(const mjModel& m, int i) {
 
 void Plan::AddTendonPieces(const mjModel& m, int i) {
   const auto point = [&](int index, const int* body_of) {
-    return TendonPoint{index, body_of[index], DofsThatMove(m, body_of[index])};
+    return TendonPoint{index, body_of[index]};
   };
   Tendon& tendon = tendons_.back();
   tendon.first_piece = static_cast<int>(tendon_pieces_.size());
@@ -473,6 +478,7 @@ void Plan::AddTendonPieces(const mjModel& m, int i) {
 
 void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   const std::vector<GeomPair> pairs = CandidatePairs(m);
+  if (tables_.asks_for_constraints) KeepModel(whole);
   if (pairs.empty()) return;
   const BoundingVolumes volumes(m, FixedShapes(m));
   bool asks_mujoco = false;
@@ -528,9 +534,12 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const Boundin
   pair.exact = ExactAbove(m, geom1, geom2);
   pair.apart = volumes.ApartFrom(m, geoms, pair.reach);
   pair.trees = TreeOf(m, pair.body1) | TreeOf(m, pair.body2);
-  const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);
-  pair.dofs1 = dofs1 & ~dofs2;
-  pair.dofs2 = dofs2 & ~dofs1;
+  if (!tables_.asks_for_constraints) {
+    const uint64_t dofs1 = MaskOf(DofsThatMove(m, pair.body1));
+    const uint64_t dofs2 = MaskOf(DofsThatMove(m, pair.body2));
+    pair.dofs1 = dofs1 & ~dofs2;
+    pair.dofs2 = dofs2 & ~dofs1;
+  }
   const int softness = derivation_.AddSoftness(tables_, contact);
   pair.surface = IndexOf(surfaces_, {contact.condim, softness});
   pairs_.push_back(pair);
@@ -546,13 +555,12 @@ void Plan::SetConstrainedTrees(const mjModel& m) {
   uint64_t trees = 0;
   for (const Equality& equality : equalities_) trees |= equality.trees;
   for (const FrictionLoss& loss : friction_losses_) {
-    trees |=
-        loss.tendon >= 0 ? TreesOfTendon(m, loss.tendon) : uint64_t{1} << m.dof_treeid[loss.dof];
+    trees |= loss.tendon >= 0 ? TreesOfTendon(m, loss.tendon) : TreeOf(m, m.dof_bodyid[loss.dof]);
   }
   for (const Limit& limit : limits_) trees |= limit.trees;
   for (const Pair& pair : pairs_) trees |= pair.trees;
   Tables& t = tables_;
-  t.several_trees = (trees & (trees - 1)) != 0;
+  t.several_trees = !t.asks_for_constraints && (trees & (trees - 1)) != 0;
   dof_tree_.assign(m.dof_treeid, m.dof_treeid + m.nv);
   t.dof_tree = dof_tree_.data();
   const int tree = trees == 0 ? 0 : std::countr_zero(trees);
@@ -564,11 +572,10 @@ void Plan::SetConstrainedTrees(const mjModel& m) {
     return std::min(limit, sum + MostContacts(pair.kind));
   };
   t.max_contacts = std::accumulate(pairs_.begin(), pairs_.end(), 0, most_contacts);
-  int rows_of_contact = 0;
   for (const Surface& surface : surfaces_) {
-    rows_of_contact = std::max(rows_of_contact, RowsOfContact(t, surface.condim));
+    t.rows_of_contact = std::max(t.rows_of_contact, RowsOfContact(t, surface.condim));
   }
-  t.max_rows = FirstInequality(t) + t.max_limit_rows + rows_of_contact * t.max_contacts;
+  t.max_rows = FixedContactRow(t, t.max_contacts);
 }
 
 void Plan::SetRowLayout(const mjModel& m) {

@@ -97,6 +97,7 @@ class Plan {
   std::vector<Tendon> tendons_;
   std::vector<TendonTerm> tendon_terms_;
   std::vector<TendonPiece> tendon_pieces_;
+  std::vector<unsigned char> moves_;
   std::vector<ForceLimit> force_limits_;
   std::vector<Equality> equalities_;
   std::vector<FrictionLoss> friction_losses_;

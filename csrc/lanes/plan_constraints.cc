@@ -46,8 +46,10 @@ Equality MakeEquality(const mjModel& m, int i) {
     e.body1 = m.site_bodyid[object1];
     e.body2 = m.site_bodyid[object2];
   }
-  e.dofs1 = DofsThatMove(m, e.body1);
-  e.dofs2 = DofsThatMove(m, e.body2);
+  if (!AsksForConstraints(m)) {
+    e.dofs1 = MaskOf(DofsThatMove(m, e.body1));
+    e.dofs2 = MaskOf(DofsThatMove(m, e.body2));
+  }
   e.trees = TreeOf(m, e.body1) | TreeOf(m, e.body2);
   return e;
 }

@@ -360,10 +360,15 @@ std::vector<RayTarget> Rays::Targets(const mjModel& m) {
   return targets;
 }
 
-Rays::Rays(const mjModel& m) : m_(m) {
-  for (int i = 0; i < m.nhfield; ++i) {
-    blocks_.push_back(
-        HeightsOfBlocks(m.hfield_data + m.hfield_adr[i], m.hfield_nrow[i], m.hfield_ncol[i]));
+Rays::Rays(const mjModel& m, const Tables& tables)
+    : m_(m), blocks_(static_cast<size_t>(m.nhfield)) {
+  const SensorTable& sensors = tables.sensors;
+  for (int k = 0; k < sensors.num_targets; ++k) {
+    const RayTarget& target = sensors.target[k];
+    if (target.shape != RayShape::kHeightField) continue;
+    const int i = m.geom_dataid[target.geom];
+    blocks_[static_cast<size_t>(i)] =
+        HeightsOfBlocks(m.hfield_data + m.hfield_adr[i], m.hfield_nrow[i], m.hfield_ncol[i]);
   }
 }
 

@@ -30,8 +30,8 @@ class Rays {
   /// What rays meet: visible geoms, those that take longest last.
   static std::vector<RayTarget> Targets(const mjModel& m);
 
-  /// The model stays.
-  explicit Rays(const mjModel& m);
+  /// The model stays. `tables` are its plan's.
+  Rays(const mjModel& m, const Tables& tables);
 
   /// NarrowPhaseCall::cast, of what is not a mesh. `d`: what a geom's frame may be written to.
   double Cast(const RayTarget& target, const GeomPlace& place, const double* from,
@@ -39,7 +39,7 @@ class Rays {
 
  private:
   const mjModel& m_;
-  std::vector<std::vector<Heights>> blocks_;  // of each height field's cells
+  std::vector<std::vector<Heights>> blocks_;  // of the cells of each height field that rays meet
 };
 
 }  // namespace pyfastenv::lanes

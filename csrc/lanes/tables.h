@@ -13,7 +13,8 @@
 namespace pyfastenv::lanes {
 
 constexpr int kMaxDofs = 60;  // MuJoCo's own Jacobians are sparse from here on; a mask has 64 bits
-constexpr int kMaxWidth = 8;  // lanes of the widest instruction set
+constexpr int kMaxChain = 256;  // dofs of a model whose constraints are MuJoCo's
+constexpr int kMaxWidth = 8;    // lanes of the widest instruction set
 
 /// A frame fixed to a body: of a geom, a site. `same` is MuJoCo's mjtSameFrame.
 struct FixedFrame {
@@ -225,6 +226,31 @@ struct NarrowPhaseCall {
                  const double* from, const double* along);
 };
 
+/// A constraint row that MuJoCo has made and solved.
+struct SolvedRow {
+  int row;  // among Rows
+  double force;
+  // of a limit
+  int limit;  // 2 * limit + side; -1: another row
+  double violation, velocity;
+};
+
+/// MuJoCo's constraints of one environment.
+struct SolvedConstraints {
+  const double *qacc, *qfrc_constraint;  // (nv)
+  const SolvedRow* row;
+  int num_rows;
+};
+
+/// Makes and solves constraints by MuJoCo's functions.
+struct ConstraintCall {
+  void* self;
+  bool* eq_active;  // (num_equalities): to be set before
+  /// Of a lane, from its fields and contacts; `solved` is valid until the next call. False if
+  /// MuJoCo raised an error or warned.
+  bool (*solve)(void* self, int lane, SolvedConstraints* solved);
+};
+
 /// The numbers that contacts of many pairs have in common.
 struct Surface {
   int condim;  // 1, 3, 4 or 6
@@ -290,11 +316,10 @@ struct TendonTerm {
   int entry;  // in ten_J
 };
 
-/// A point of a spatial tendon: its body, and the dofs that move it.
+/// A point of a spatial tendon.
 struct TendonPoint {
   int index;  // site or geom
   int body;
-  uint64_t dofs;
 };
 
 /// A piece of a spatial tendon, from one site to the next, round a geom that is in its way.
@@ -364,8 +389,9 @@ struct Tables {
   const Tendon* tendon;           // (ntendon)
   const TendonTerm* tendon_term;  // (nwrap): unused where no joint is
   const TendonPiece* tendon_piece;
-  SparseRows ten_J;   // (ntendon)
-  SparseRows moment;  // (nout)
+  const unsigned char* moves;  // (nbody, nv): whether a dof moves a body; with spatial tendons
+  SparseRows ten_J;            // (ntendon)
+  SparseRows moment;           // (nout)
   const ForceLimit* force_limit;
   const Equality* equality;
   const FrictionLoss* friction_loss;
@@ -388,6 +414,8 @@ struct Tables {
   bool constrains_tendons;
   bool has_spatial_tendons;
   bool uses_site_velocities;  // those of actuators at sites, which programs do not compute
+  /// Whether constraints are made and solved by MuJoCo's functions, lane by lane.
+  bool asks_for_constraints;
   /// Whether constraints may act on more than one tree.
   bool several_trees;
   const int* dof_tree;  // (nv)
@@ -397,6 +425,7 @@ struct Tables {
 
   int max_limit_rows;
   int max_contacts;
+  int rows_of_contact;  // most
   int max_rows;
 
   bool has_fluid, has_wind, has_gravcomp;
@@ -425,6 +454,11 @@ struct Tables {
 
 /// The first row whose force only pushes: of limits and contacts.
 inline int FirstInequality(const Tables& t) { return t.num_equality_rows + t.num_friction_losses; }
+
+/// The first row of the k-th contact, where MuJoCo makes them: the same place in all lanes.
+inline int FixedContactRow(const Tables& t, int k) {
+  return FirstInequality(t) + t.max_limit_rows + k * t.rows_of_contact;
+}
 
 /// Constraint rows of a contact; 0 of none.
 inline int RowsOfContact(const Tables& t, int condim) {

@@ -264,6 +264,37 @@ const Variant kSupported[] = {
            "<body pos='.5 0 .1'><joint type='slide' axis='1 0 0' limited='false'/>"
            "<geom type='box' size='.1 .1 .1'/></body>";
      }},
+    {"EllipticConesPGS", [](Pieces& p) { p.option += " cone='elliptic' solver='PGS'"; }},
+    {"EllipticConesNoSlip",
+     [](Pieces& p) { p.option += " cone='elliptic' noslip_iterations='3'"; }},
+    {"CG", [](Pieces& p) { p.option += " solver='CG'"; }},
+    {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }},
+    {"ExactDiagonal", [](Pieces& p) { p.flag = "diagexact='enable'"; }},
+    {"Sparse", [](Pieces& p) { p.option += " jacobian='sparse'"; }},
+    {"SparseElliptic", [](Pieces& p) { p.option += " jacobian='sparse' cone='elliptic'"; }},
+    {"SparseNoSlip", [](Pieces& p) { p.option += " jacobian='sparse' noslip_iterations='3'"; }},
+    {"SparseRungeKuttaPGS",
+     [](Pieces& p) { p.option += " jacobian='sparse' solver='PGS' integrator='RK4'"; }},
+    {"SparseSensors",
+     [](Pieces& p) {
+       p.option += " jacobian='sparse'";
+       p.rest =
+           "<sensor><touch site='sole1'/><force site='sole2'/><torque site='sole1'/>"
+           "<jointlimitpos joint='hip1'/><jointlimitvel joint='hip1'/>"
+           "<jointlimitfrc joint='hip1'/></sensor>";
+     }},
+    {"SparseOnTreesThatTouch",
+     [](Pieces& p) {
+       p.option += " jacobian='sparse'";
+       p.joint += " frictionloss='.7'";
+       p.world =
+           "<body pos='.3 0 .1'><freejoint/><geom size='.1'/></body>"
+           "<body pos='-.3 .1 .1'><joint name='slide' type='slide' axis='1 0 0' range='-.1 .1'/>"
+           "<geom type='capsule' size='.1 .3' euler='0 90 0'/></body>"
+           "<body pos='.5 0 .1'><joint type='slide' axis='1 0 0' limited='false'/>"
+           "<geom type='box' size='.1 .1 .1'/></body>";
+       p.rest = "<equality><joint joint1='hip1' joint2='slide'/></equality>";
+     }},
     {"FrictionLossOff",
      [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "frictionloss='disable'"; }},
     {"PassiveTendon",
@@ -294,14 +325,7 @@ struct Refusal {
 void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
 
 const Refusal kRefused[] = {
-    {"EllipticConesPGS", [](Pieces& p) { p.option += " cone='elliptic' solver='PGS'"; },
-     "elliptic friction cones with PGS or noslip iterations"},
-    {"EllipticConesNoSlip", [](Pieces& p) { p.option += " cone='elliptic' noslip_iterations='3'"; },
-     "elliptic friction cones with PGS or noslip iterations"},
-    {"CG", [](Pieces& p) { p.option += " solver='CG'"; }, "CG"},
     {"Implicit", [](Pieces& p) { p.option += " integrator='implicit'"; }, "implicit"},
-    {"Sparse", [](Pieces& p) { p.option += " jacobian='sparse'"; }, "sparse"},
-    {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }, "disabled features"},
     {"Sleep", [](Pieces& p) { p.flag = "sleep='enable'"; }, "sleep"},
     {"LittleMemory", [](Pieces& p) { p.rest = "<size memory='1M'/>"; }, "less memory"},
 };
@@ -375,6 +399,44 @@ TEST(Refusals, APlanWhoseResultsDifferInABit) {
             0u)
       << refusal;
   EXPECT_NE(Plan::MakeUnchecked(*m, wrong).plan, nullptr);
+}
+
+// A floor, balls that stand on it, a rope between the last two and a thruster on the last.
+ModelPtr Balls(int count) {
+  std::string xml =
+      "<mujoco><worldbody><geom name='floor' type='plane' size='9 9 1'/><site name='s0'/>";
+  for (int i = 1; i <= count; ++i) {
+    const std::string n = std::to_string(i), x = std::to_string(0.21 * i);
+    xml += "<body pos='" + x + " 0 .1'><freejoint/><geom size='.1'/><site name='s" + n +
+           "' pos='0 0 .1'/><body pos='0 0 .2'><joint type='ball' damping='.1' limited='true' "
+           "range='0 30'/><geom type='capsule' size='.05 .05'/></body></body>";
+  }
+  const auto site = [](int i) { return "<site site='s" + std::to_string(i) + "'/>"; };
+  xml += "</worldbody><tendon><spatial stiffness='9' limited='true' range='0 .2'>" +
+         site(count - 1) + site(count) + "</spatial></tendon><actuator><general site='s" +
+         std::to_string(count) + "' gear='0 0 1 0 0 0'/></actuator></mujoco>";
+  return LoadXml(xml);
+}
+
+TEST(ManyDofs, EqualMjStepBitForBit) {
+  const ModelPtr m = Balls(9);
+  ASSERT_GT(m->nv, 64);
+  ClosedLoop loop(*m, 3);
+  loop.Run(1'000);
+  ExpectEqual(loop, 0.1);
+  EXPECT_GT(loop.num_rows(), 100);
+}
+
+TEST(ManyDofs, WithNumbersOfTheirOwn) {
+  const ModelPtr m = Balls(8);
+  ASSERT_GT(m->nv, 64);
+  ClosedLoop loop(*m, 3, {"body_mass", "geom_friction", "jnt_range", "dof_invweight0"});
+  loop.Run(1'000);
+  ExpectEqual(loop, 0.1);
+}
+
+TEST(ManyDofs, AreRefusedFrom257) {
+  EXPECT_EQ(Plan::Make(*Balls(29)).refusal, "lanes do not do more than 256 degrees of freedom");
 }
 
 TEST(Refusals, AModelThatCannotMove) {

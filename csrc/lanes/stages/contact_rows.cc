@@ -60,24 +60,6 @@ ContactLanes::ContactLanes(const Tables& t, const Scratch& s, int k)
   __builtin_memcpy(&dofs2, bits2, sizeof(bits2));
 }
 
-// mju_makeFrame: an orthonormal frame from a normal and a wished tangent. Returns the lanes in
-// which the normal has no direction, where MuJoCo raises an error.
-unsigned CompleteFrame(Lane* f) {
-  const Mask defined = Normalize3(f) >= 0.5;
-  const Mask undefined = Dot3(f + 3, f + 3) < 0.25;
-  if (Any(undefined)) {
-    const Mask y = (f[1] < 0.5) & (f[1] > -0.5);
-    f[3] = Select(undefined, Splat(0), f[3]);
-    f[4] = Select(undefined, Select(y, Splat(1), Splat(0)), f[4]);
-    f[5] = Select(undefined, Select(y, Splat(0), Splat(1)), f[5]);
-  }
-  const Lane along = Dot3(f, f + 3);
-  for (int i = 0; i < 3; ++i) f[3 + i] = f[3 + i] - f[i] * along;
-  Normalize3(f + 3);  // of an upright capsule's axis nothing is left
-  Cross(f + 6, f, f + 3);
-  return ~Bits(defined) & kAllLanes;
-}
-
 // Of one dof: the contact point's velocity on body 2 less that on body 1, in the contact's frame,
 // then the turning velocity: the first kCount of the six.
 template <int kCount>
@@ -225,6 +207,22 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
 }
 
 }  // namespace
+
+unsigned CompleteFrame(Lane* f) {
+  const Mask defined = Normalize3(f) >= 0.5;
+  const Mask undefined = Dot3(f + 3, f + 3) < 0.25;
+  if (Any(undefined)) {
+    const Mask y = (f[1] < 0.5) & (f[1] > -0.5);
+    f[3] = Select(undefined, Splat(0), f[3]);
+    f[4] = Select(undefined, Select(y, Splat(1), Splat(0)), f[4]);
+    f[5] = Select(undefined, Select(y, Splat(0), Splat(1)), f[5]);
+  }
+  const Lane along = Dot3(f, f + 3);
+  for (int i = 0; i < 3; ++i) f[3 + i] = f[3 + i] - f[i] * along;
+  Normalize3(f + 3);  // of an upright capsule's axis nothing is left
+  Cross(f + 6, f, f + 3);
+  return ~Bits(defined) & kAllLanes;
+}
 
 void AddContactRows(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;

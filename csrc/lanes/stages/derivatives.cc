@@ -69,9 +69,9 @@ void FluidDerivative(const Tables& t, Scratch& s, int b) {
   Lane arm[3], local[6];
   VelocityInFluid(t, s, b, arm, local);
   // the velocity in the box's frame by the dofs that move it
-  int dofs[kMaxDofs], count = 0;
+  int dofs[kMaxChain], count = 0;
   for (int i = t.body[b].last_dof; i >= 0; i = t.dof[i].parent) ++count;
-  Lane J[6][kMaxDofs];
+  Lane J[6][kMaxChain];
   for (int i = t.body[b].last_dof, k = count - 1; i >= 0; i = t.dof[i].parent, --k) {
     Lane moved[3], turned[3], shifted[3];
     MovePoint(moved, s.cdof + 6 * i, arm);

@@ -63,5 +63,8 @@ inline Lane LossOf(const Tables& t, const Scratch& s, int r) {
 }
 /// Rows of contacts, behind those that are there; they complete contacts' frames.
 void AddContactRows(const Tables& t, Scratch& s);
+/// mju_makeFrame: an orthonormal frame from a normal and a wished tangent. Returns the lanes in
+/// which the normal has no direction, where MuJoCo raises an error.
+unsigned CompleteFrame(Lane* frame);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -39,7 +39,11 @@ void CarveRows(const Tables& t, Carver& carver, Rows& r) {
   carver.Take(r.dofs, t.max_rows);
   carver.Take(r.limit, t.max_limit_rows);
   if (t.several_trees) carver.Take(r.trees, t.max_rows);
-  carver.Take(r.J, t.max_rows * t.nv);
+  if (t.asks_for_constraints) {
+    carver.Take(r.velocity, t.max_rows);
+  } else {
+    carver.Take(r.J, t.max_rows * t.nv);
+  }
   Lane** const per_row[] = {&r.violation, &r.impedance, &r.stiffness, &r.damping,
                             &r.R,         &r.D,         &r.aref,      &r.force};
   for (Lane** array : per_row) carver.Take(*array, t.max_rows);
@@ -149,7 +153,7 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.equality_active, t.num_equalities);
   CarveContacts(t, carver, s.contacts);
   CarveRows(t, carver, s.rows);
-  CarveSolver(t, carver, s.solver);
+  if (!t.asks_for_constraints) CarveSolver(t, carver, s.solver);
   if (t.several_trees) CarveIsland(t, carver, s.island);
   carver.Take(s.spill, t.num_spills);
 }

@@ -63,6 +63,7 @@ struct Rows {
   Lane* D;                    // (max_rows): 1 / R
   Lane* aref;                 // (max_rows)
   Lane* force;                // (max_rows)
+  Lane* velocity;             // (max_rows): where MuJoCo makes them, of limits
   Cones cones;
 };
 
@@ -163,6 +164,7 @@ struct Scratch {
   SolverScratch solver;
   IslandScratch island;
   NarrowPhaseCall narrow_phase;
+  ConstraintCall constraints;
   double time[kWidth];
   // the state that kept fields are of: the integrator has moved it on
   double evaluated_time[kWidth];

@@ -23,6 +23,7 @@ double SenseLimit(const Tables& t, Scratch& s, const Sensor& sensor, int lane) {
   if (r < 0) return 0;
   if (sensor.kind == SensorKind::kLimitPosition) return At(rows.violation[r], lane);
   if (sensor.kind == SensorKind::kLimitForce) return At(rows.force[r], lane);
+  if (t.asks_for_constraints) return At(rows.velocity[r], lane);
   const double velocity = At(Dot(rows.J + r * t.nv, s.qvel, t.nv), lane);
   // zeros of a rope's Jacobian may have another sign in lanes
   if (velocity == 0 && t.limit[sensor.id].kind == LimitKind::kTendon) s.redo |= 1u << lane;

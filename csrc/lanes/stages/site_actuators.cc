@@ -32,8 +32,8 @@ void LeaveOutZeros(const Tables& t, Scratch& s, int a) {
   for (int k = begin; k < end; ++k) some = some | (s.actuator_moment[k] == 0.0);
   for (unsigned lanes = Bits(some) & kAllLanes; lanes != 0; lanes &= lanes - 1) {
     const int l = __builtin_ctz(lanes);
-    double moment[kMaxDofs], qvel[kMaxDofs];
-    int index[kMaxDofs], count = 0;
+    double moment[kMaxChain], qvel[kMaxChain];
+    int index[kMaxChain], count = 0;
     for (int k = begin; k < end; ++k) {
       const double x = At(s.actuator_moment[k], l);
       if (x == 0) continue;

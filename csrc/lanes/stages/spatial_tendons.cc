@@ -45,8 +45,8 @@ void AddJacobian(const Tables& t, Scratch& s, int tendon, const Leg& leg, double
   const int begin = t.ten_J.rowadr[tendon], end = begin + t.ten_J.rownnz[tendon];
   for (int k = begin; k < end; ++k) {
     const int dof = t.ten_J.colind[k];
-    const bool moves_start = (leg.from.dofs >> dof & 1) != 0;
-    const bool moves_end = (leg.to.dofs >> dof & 1) != 0;
+    const bool moves_start = t.moves[leg.from.body * t.nv + dof] != 0;
+    const bool moves_end = t.moves[leg.to.body * t.nv + dof] != 0;
     if (!moves_start && !moves_end) continue;
     Lane first[3] = {Splat(0), Splat(0), Splat(0)}, second[3] = {Splat(0), Splat(0), Splat(0)};
     if (moves_start) Motion(t, s, leg.from, leg.start, dof, first);

@@ -89,7 +89,10 @@ void ImplicitMatrix(const Tables& t, Scratch& s);
 void FreeBodyMatrices(const Tables& t, Scratch& s);
 /// Puts such bodies' accelerations, by their matrices, into acc.
 void FreeBodyAccelerations(const Tables& t, Scratch& s);
-/// mj_fwdConstraint: forces of rows, qfrc_constraint, qacc.
+/// mj_makeConstraint, mj_referenceConstraint and mj_fwdConstraint by MuJoCo, in place of MakeRows,
+/// ReferenceAcceleration and the solvers: forces of rows, qfrc_constraint, qacc.
+void AskForConstraints(const Tables& t, Scratch& s);
+/// mj_fwdConstraint: the same.
 void SolveNewton(const Tables& t, Scratch& s);
 void SolvePGS(const Tables& t, Scratch& s);
 /// mj_solNoSlip behind Newton: the same once more.

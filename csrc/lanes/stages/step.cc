@@ -125,11 +125,15 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kSmooth);
   Collide(t, s);
   EndPhase(s, Phase::kCollision);
-  MakeRows(t, s);
-  ReferenceAcceleration(t, s);
+  if (!t.asks_for_constraints) {
+    MakeRows(t, s);
+    ReferenceAcceleration(t, s);
+  }
   for (int i = 0; i < (t.starts_warm ? 0 : t.nv); ++i) s.qacc_warmstart[i] = s.qacc_smooth[i];
   EndPhase(s, Phase::kRows);
-  if (t.solver == Solver::kPGS) {
+  if (t.asks_for_constraints) {
+    AskForConstraints(t, s);
+  } else if (t.solver == Solver::kPGS) {
     SolvePGS(t, s);
   } else {
     SolveNewton(t, s);
@@ -283,9 +287,11 @@ void Store(const Tables& t, const void* scratch, int l, double* row) {
   for (int i = 0; i < t.nv; ++i) row[at.warmstart + i] = At(s.qacc_warmstart[i], l);
 }
 
-void* Make(const Tables& t, void* memory, const NarrowPhaseCall& narrow_phase) {
+void* Make(const Tables& t, void* memory, const NarrowPhaseCall& narrow_phase,
+           const ConstraintCall& constraints) {
   Scratch* s = MakeScratch(t, memory);
   s->narrow_phase = narrow_phase;
+  s->constraints = constraints;
   return s;
 }
 

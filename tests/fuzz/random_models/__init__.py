@@ -14,18 +14,20 @@ from random_models.avoid import AVOIDED
 from random_models.constraints import add_equalities, add_pairs, add_tendons
 from random_models.dice import Dice
 from random_models.options import add_options
-from random_models.scene import Scene
+from random_models.scene import MANY, SEVERAL, Scene
 from random_models.sensors import add_sensors
 from random_models.trees import add_floor, add_trees
 
 RUDE = 0.12  # share of models that may have what lanes refuse
 ALIGNED = 0.4
+LARGE = 0.02
 
 
 def draw(seed: int, number: int, avoided: Sequence[str] = ()) -> ET.Element:
     """The n-th model of a run, without known causes of differences (avoid.py)."""
     dice = Dice(f"{seed} {number}")
-    scene = Scene(dice, rude=dice.maybe(RUDE), aligned=dice.maybe(ALIGNED))
+    most_dofs = MANY if dice.maybe(LARGE) else SEVERAL
+    scene = Scene(dice, dice.maybe(RUDE), dice.maybe(ALIGNED), most_dofs)
     ET.SubElement(scene.root, "compiler", angle="radian")
     add_floor(scene)
     add_trees(scene)

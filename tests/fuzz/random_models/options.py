@@ -11,10 +11,10 @@ from random_models.shapes import add_surface
 OFF = (
     "constraint", "contact", "limit", "gravity", "midphase", "filterparent", "refsafe", "equality",
     "frictionloss", "sensor", "nativeccd", "multiccd", "clampctrl", "eulerdamp", "spring", "damper",
-    "warmstart", "actuation", "autoreset",
+    "warmstart", "actuation", "autoreset", "island",
 )  # fmt: skip
-ON = ("energy", "fwdinv", "invdiscrete")
-RUDELY_ON = ("override", "sleep", "diagexact")
+ON = ("energy", "fwdinv", "invdiscrete", "diagexact")
+RUDELY_ON = ("override", "sleep")
 
 
 def add_options(scene: Scene) -> None:
@@ -26,9 +26,8 @@ def add_options(scene: Scene) -> None:
     if scene.rude:
         integrators["implicit"] = 0.3
     option.set("integrator", dice.weighed(integrators))
-    solvers = {"Newton": 7, "PGS": 2, "CG": 0.2 if scene.rude else 0}
-    option.set("solver", dice.weighed(solvers))
-    if (option.get("solver") == "Newton" or scene.rude) and dice.maybe(0.35):
+    option.set("solver", dice.weighed({"Newton": 7, "PGS": 2, "CG": 0.7}))
+    if dice.maybe(0.35):
         option.set("cone", "elliptic")
     step = dice.pick(0.002, 0.002, 0.002, 0.001, 0.005, 0.01, dice.uniform(5e-4, 0.008))
     drawn = {
@@ -54,11 +53,11 @@ def add_options(scene: Scene) -> None:
         option.set("ccd_tolerance", dice.pick("1e-3", "1e-8"))
     if dice.maybe(0.1):
         option.set("actuatorgroupdisable", dice.pick("0", "1", "1 2"))
-    if (option.get("cone") != "elliptic" or scene.rude) and dice.maybe(0.06):
+    if dice.maybe(0.06):
         option.set("noslip_iterations", text(dice.randint(1, 20)))
         option.set("noslip_tolerance", dice.pick("0", "1e-6", "1e-3"))
-    if scene.rude and dice.maybe(0.02):
-        option.set("jacobian", "sparse")
+    if dice.maybe(0.1):
+        option.set("jacobian", dice.pick("sparse", "sparse", "dense"))
     _add_flags(scene, option)
     if dice.maybe(0.25):
         add_surface(scene, ET.SubElement(scene.section("default"), "geom"), 0.2)
@@ -71,7 +70,6 @@ def _add_flags(scene: Scene, option: ET.Element) -> None:
     flags = dict.fromkeys(dice.some(OFF, 0.03), "disable")
     flags |= dict.fromkeys(dice.some(ON, 0.03), "enable")
     if scene.rude:
-        flags |= dict.fromkeys(dice.some(["island"], 0.02), "disable")
         flags |= dict.fromkeys(dice.some(RUDELY_ON, 0.02), "enable")
         if flags.get("override") == "enable":
             option.set("o_margin", text(dice.number(0, 0.05)))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random_models.dice import Dice
 
 Element = ET.Element
-MOST_DOFS = 16  # of all trees, and
-MOST_GEOMS = 12  # more would take seconds of mj_step
+SEVERAL, MANY = 16, 70  # dofs; of 60 and more MuJoCo's Jacobians are sparse
+MOST_GEOMS = 12  # more would take seconds of mj_step, unless they are far from each other
 
 
 @dataclass
@@ -18,6 +18,7 @@ class Scene:
     """Attributes:
     rude: May have what lanes refuse by name.
     aligned: Places and turns are on a grid, so that faces, axes and centres coincide.
+    most_dofs: Of all trees; nearly so many, if it is more than SEVERAL.
     joints: Names and types.
     geoms: Names and bodies.
     """
@@ -25,6 +26,7 @@ class Scene:
     dice: Dice
     rude: bool
     aligned: bool
+    most_dofs: int
     root: Element = field(default_factory=lambda: Element("mujoco"))
     joints: list[tuple[str, str]] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)

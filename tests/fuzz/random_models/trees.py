@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from random_models.dice import text
-from random_models.scene import MOST_DOFS, MOST_GEOMS, Element, Scene
+from random_models.scene import MOST_GEOMS, SEVERAL, Element, Scene
 from random_models.shapes import add_geom, add_surface, impedance, reference
 
 DOFS = {"free": 6, "ball": 3, "hinge": 1, "slide": 1}
@@ -92,7 +92,7 @@ def _add_body(scene: Scene, parent: Element, depth: int, place: list[float]) -> 
         body.set("gravcomp", text(dice.pick(1, 0.5, dice.number(0, 2))))
     before = scene.dofs
     for kind in _joint_kinds(scene, root=depth == 0):
-        if scene.dofs + DOFS[kind] <= MOST_DOFS:
+        if scene.dofs + DOFS[kind] <= scene.most_dofs:
             _add_joint(scene, body, kind)
     if scene.dofs > before or parent.get("name") in scene.moving:
         scene.moving.add(body.get("name", ""))
@@ -114,7 +114,7 @@ def _add_body(scene: Scene, parent: Element, depth: int, place: list[float]) -> 
         if dice.maybe(0.5):
             site.set("quat", dice.quat(aligned=scene.aligned))
     while depth < 4 and dice.maybe(0.5 - 0.1 * depth):
-        if scene.dofs >= MOST_DOFS or len(scene.geoms) >= MOST_GEOMS:
+        if scene.dofs >= scene.most_dofs or len(scene.geoms) >= MOST_GEOMS:
             break
         at = scene.place(0.25)
         _add_body(scene, body, depth + 1, [0.0, 0.0, 0.0] if dice.maybe(0.1) else at)
@@ -148,11 +148,14 @@ def add_floor(scene: Scene) -> None:
 
 
 def add_trees(scene: Scene) -> None:
-    """One to four trees near each other; some stand exactly on or in each other."""
+    """One to three trees near each other, some exactly on or in each other; many farther away."""
     dice = scene.dice
     world = scene.section("worldbody")
-    for _ in range(dice.pick(1, 1, 1, 2, 2, 3)):
-        place = scene.place(0.4)
+    near = dice.pick(1, 1, 1, 2, 2, 3)
+    dofs = scene.most_dofs - 8 if scene.most_dofs > SEVERAL else 0
+    while near > 0 or scene.dofs < dofs:
+        place = scene.place(0.4 if near > 0 else 3)
+        near -= 1
         place[2] = dice.pick(0.1, 0.2, 0.3, abs(place[2]) + 0.1)
         _add_body(scene, world, 0, place)
     if scene.dofs == 0:
