@@ -98,6 +98,7 @@ def robotics_ids() -> dict[str, dict[str, Any]]:
 
 # robots of our own: the task, and where its episodes are truncated
 ROBOTS = {
+    "Go1Trot-v0": ("pyfastenv.suites.robots.go1:Go1Trot", 1000),
     "RoughQuadruped-v0": ("pyfastenv.suites.robots.quadruped:RoughQuadruped", 750),
     "SmallHumanoid-v0": ("pyfastenv.suites.robots.humanoid:SmallHumanoid", 1000),
 }

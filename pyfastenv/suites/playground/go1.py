@@ -123,7 +123,7 @@ class Go1JoystickFlatTerrain(Go1):
         self.feel(data)
         told, dt, speeds = self.velocity, self.dt, self.ground_speeds(data)
         angles, forces, moves = data.qpos[7:], data.actuator_force, t.length(told) > 0.01
-        follows, turns, rises, rolls, leans = self.motion(data)
+        follows, turns, rises, rolls, leans = self.motion(data, self.velocity)
         fallen = data.sensor("upvector").data[2] < 0.0
         self.misses[0] += 1.0
         self.misses[1] += t.gap(told[:2], data.sensor("local_linvel").data)

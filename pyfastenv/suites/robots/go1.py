@@ -1,0 +1,160 @@
+"""Unitree's Go1 trots to a clock, as a joystick says, and is pushed."""
+
+import gymnasium
+import numpy as np
+
+from pyfastenv.suites.playground import terms as t
+from pyfastenv.suites.playground.go1 import NOISE, Go1
+from pyfastenv.suites.playground.legged import MOTION
+from pyfastenv.tasks.language.fields import command, memory
+from pyfastenv.tasks.language.rewards import reward_terms
+
+SHARED = ("command", "clock", "last_action")  # the last that policies see, the critic's first
+STATE = ("linvel", "gyro", "gravity", "joints", "joint_velocities", *SHARED)
+TRUTH = (
+    "true_linvel", "true_gyro", "true_gravity", "true_joints", "true_joint_velocities", "contacts",
+    "height",
+)  # fmt: skip
+
+
+class Go1Trot(Go1):
+    """Playground's Go1 follows a joystick at a trot; mjlab's pushes come every 1 to 3 s.
+
+    The reward's idea, a trot to a clock that the policy sees, is mjbatch's (github.com/kevinzakka/
+    mjbatch, examples/go1_joystick.py), as are its terms for feet.
+
+    Attributes:
+        velocity: Where the joystick is: forward, sideways [m/s], turning [rad/s]. What the robot is
+            told goes there by ``acceleration``.
+        acceleration: The most by which the command that is seen changes [m/s², m/s², rad/s²].
+        tempo: Strides per second.
+        phases: Where in its stride each foot begins, from 0 to 1.
+        swing: The height of a foot in the middle of its swing, the least and the most [m].
+        swing_width: How far from these its reward is 1/e [m].
+        slip_width: Squared speed of a foot on the ground at which its reward is 1/e [m²/s²].
+        lift: How much higher than Playground's the robot starts: feet touch the ground [m].
+        stagger: Greatest distance of the start's joints from the default pose [rad].
+        least_upright: Cosine of the lean at which an episode ends.
+    """
+
+    scene = "locomotion/go1/xmls/scene_mjx_feetonly_flat_terrain.xml"
+    observation_noise = NOISE
+    observation_dict = {"policy": STATE, "critic": (*SHARED, *TRUTH)}
+    action_space = gymnasium.spaces.Box(-4.0, 4.0, (12,), np.float64)
+    velocity = command(
+        low=(-1.5, -0.8, -1.2),
+        high=(1.5, 0.8, 1.2),
+        every=(2.0, 8.0),
+        standing=(0.2, 0.6, 0.4),
+        names=MOTION,
+    )
+    acceleration = (2.0, 2.0, 4.0)
+    push_velocity, push_every = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78), (1.0, 3.0)
+    tracking_sigma, pose_weights = 0.25, (1.0, 1.0, 0.1) * 4
+    tempo, phases = 2.0, (0.0, 0.5, 0.5, 0.0)
+    swing, swing_width, slip_width = (0.06, 0.075), 0.035, 0.05
+    speed, lift, stagger, least_upright = 0.2, 0.0175, 0.1, 0.5
+
+    told, clock, landing = memory(3), memory(), memory(4)
+
+    def setup(self):
+        super().setup()
+        self.radius = self.model.geom(self.soles[0]).size[0]
+
+    def reset(self, data, rng):
+        super().reset(data, rng)
+        data.qpos[2] += self.lift
+        data.qpos[7:] += rng.uniform(-self.stagger, self.stagger, 12)
+        self.clock = rng.uniform(0.0, 1.0)
+
+    def listen(self):
+        """Ends a step: what is told moves towards the joystick."""
+        for i in range(3):
+            most = self.dt * self.acceleration[i]
+            self.told[i] += min(max(self.velocity[i] - self.told[i], -most), most)
+
+    def is_told(self):
+        """Whether the robot is to move."""
+        return t.length(self.told) > 0.01
+
+    def trot(self, data, speeds, moves):
+        """Reward for feet that the clock has in the air, or on the ground, from 0 to 1."""
+        total = 0.0
+        for i in range(4):
+            wave = moves * np.sin(2.0 * np.pi * (self.clock + self.phases[i]))
+            height = data.site_xpos[self.sole_ids[i], 2] - self.radius
+            low, high = min(height - self.swing[0] * wave, 0.0), max(height - self.swing[1], 0.0)
+            path = t.closeness(low * low + high * high, np.square(self.swing_width))
+            stands = max(self.contact[i], self.last_contact[i])  # a bounce ends no stance
+            share = moves * min(max(0.5 + wave, 0.0), 1.0)
+            total += share * (1.0 - self.contact[i]) * path
+            total += (1.0 - share) * stands * t.closeness(speeds[i], self.slip_width)
+        return 0.25 * total
+
+    def impact(self, data):
+        """Squared speeds that feet had before they came down in this step [m²/s²]."""
+        total = 0.0
+        for i in range(4):
+            total += self.landed[i] * self.landing[i]
+            self.landing[i] = t.squares(data.sensordata[self.feet_at[i] : self.feet_at[i] + 3])
+        return total
+
+    @reward_terms(
+        0.0,
+        tracking_lin_vel=3.0,
+        tracking_ang_vel=1.0,
+        trot=1.5,
+        pose=0.5,
+        lin_vel_z=-0.5,
+        ang_vel_xy=-0.05,
+        orientation=-5.0,
+        action_rate=-0.01,
+        landing=-0.2,
+        dof_pos_limits=-1.0,
+    )
+    def step(self, data, action, info, rng):
+        if self.kick > 0.0:
+            self.suffer_kicks(data, rng)
+        if self.is_pushed():
+            self.suffer_pushes(data, rng)
+        self.remember_feet()
+        self.simulate(data)
+        self.feel(data)
+        dt, angles, moves = self.dt, data.qpos[7:], self.is_told()
+        follows, turns, rises, rolls, leans = self.motion(data, self.told)
+        terms = {
+            "tracking_lin_vel": dt * follows,
+            "tracking_ang_vel": dt * turns,
+            "trot": dt * self.trot(data, self.ground_speeds(data), moves),
+            "pose": dt * np.exp(-t.weighted(angles, self.pose, self.pose_weights)),
+            "lin_vel_z": dt * rises,
+            "ang_vel_xy": dt * rolls,
+            "orientation": dt * leans,
+            "action_rate": dt * t.distance(action, self.last_action),
+            "landing": dt * self.impact(data),
+            "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
+        }
+        self.last_action[:] = action
+        self.clock = (self.clock + self.tempo * dt) % 1.0
+        self.listen()
+        return terms, {"fallen": data.sensor("upvector").data[2] < self.least_upright}
+
+    def observation(self, data, obs):
+        linvel, gyro = data.sensor("local_linvel").data, data.sensor("gyro").data
+        gravity, joints = -data.site("imu").xmat[6:], data.qpos[7:] - self.pose
+        obs["linvel"] = linvel
+        obs["gyro"] = gyro
+        obs["gravity"] = gravity
+        obs["joints"] = joints
+        obs["joint_velocities"] = data.qvel[6:]
+        obs["command"] = self.told
+        angle, moves = 2.0 * np.pi * self.clock, self.is_told()
+        obs["clock"] = moves * np.sin(angle), moves * np.cos(angle)
+        obs["last_action"] = self.last_action
+        obs["true_linvel"] = linvel
+        obs["true_gyro"] = gyro
+        obs["true_gravity"] = gravity
+        obs["true_joints"] = joints
+        obs["true_joint_velocities"] = data.qvel[6:]
+        obs["contacts"] = self.contact
+        obs["height"] = data.qpos[2]
