@@ -304,27 +304,14 @@ def late_bounds(study: str, name: str, env_id: str) -> str:
 # ---- the four documents, and tables of other programs --------------------------------------------
 
 
-def followed(env_id: str) -> str:
+def followed(*seeds: Any) -> str:
     """A table of commands that were held, and of how far each seed's robots were off, and falls."""
-    robots = read("docs/results/robots.json")
-    seeds = [row.held for name, row in robots.items() if name.partition(",")[0] == env_id]
     lines = ["| forward, sideways [m/s], turning [rad/s] | off by | falls |", "|---|---|---|"]
     for name, first in seeds[0].items():
         off = [" / ".join(f"{e:.2f}" for e in seed[name].error) for seed in seeds]
         falls = ", ".join(f"{seed[name].falls}" for seed in seeds)
         command = " / ".join(f"{part:g}" for part in first.command)
         lines.append(f"| {name}: {command} | {', '.join(off)} | {falls} |")
-    return "\n".join(lines)
-
-
-def tried_against_falls() -> str:
-    """A table of Go1's trainings that did not end its falls."""
-    lines = ["| training | steps | processor time | off by | falls | with kicks |"]
-    lines += ["|---|---|---|---|---|---|"]
-    for row in results.go1_falls.tries:
-        off, seconds = " / ".join(f"{e:.2f}" for e in row.error), row.processor_seconds
-        falls = f"{row.falls} | {row.get('kicked', '')}"
-        lines.append(f"| {row.change} | {row.steps:,} | {seconds} s | {off} | {falls} |")
     return "\n".join(lines)
 
 

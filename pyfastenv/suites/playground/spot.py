@@ -91,7 +91,7 @@ class SpotFlatTerrainJoystick(Spot):
         self.feel(data)
         t.push_front(self.errors, data.qpos[7:] - data.ctrl)
         dt, forces, height = self.dt, data.actuator_force, self.max_foot_height
-        follows, turns, rises, rolls, leans = self.motion(data)
+        follows, turns, rises, rolls, leans = self.motion(data, self.velocity)
         moves = t.length(self.velocity) >= 0.01
         speeds, off = self.ground_speeds(data), t.distance(data.qpos[7:], self.pose)
         fallen = data.sensor("upvector").data[2] < 0.85

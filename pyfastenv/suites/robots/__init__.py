@@ -1,1 +1,1 @@
-"""Robots built from primitives: nothing to download."""
+"""Robots with tasks of our own."""

@@ -1,110 +1,161 @@
-"""Unitree's Go1 under a joystick on stairs, slopes, waves and blocks, harder as it learns."""
+"""Unitree's Go1 trots to a clock, as a joystick says, and is pushed."""
 
+import gymnasium
 import numpy as np
 
-from pyfastenv.suites.playground.go1 import FEET, NOISE, PRIVILEGED, STATE, Go1JoystickFlatTerrain
-from pyfastenv.tasks.language import terrain
-from pyfastenv.tasks.language.contact_sensors import add_contact_forces
-from pyfastenv.tasks.language.fields import curriculum, memory
-from pyfastenv.tasks.language.helpers import ground_height, height_scan, move_level
-from pyfastenv.tasks.language.noise import uniform
+from pyfastenv.suites.playground import terms as t
+from pyfastenv.suites.playground.go1 import NOISE, Go1
+from pyfastenv.suites.playground.legged import MOTION
+from pyfastenv.tasks.language.fields import command, memory
+from pyfastenv.tasks.language.rewards import reward_terms
 
-SEEN = ("scan", *STATE)
-STAIRS = (0.01, 0.1)  # heights of a step [m]
-GROUND = terrain.Terrain(
-    {
-        "stairs": terrain.pyramid_stairs(STAIRS, platform_width=2.0),
-        "stairs_down": terrain.pyramid_stairs(STAIRS, platform_width=2.0, inverted=True),
-        "slope": terrain.pyramid_slope((0.0, 0.4), platform_width=2.0),
-        "waves": terrain.wave((0.0, 0.2), num_waves=3),
-        "rough": terrain.random_uniform((-0.06, 0.06), 0.01, downsampled_scale=0.2),
-        "blocks": terrain.random_grid(0.4, (0.0, 0.08), platform_width=2.0),
-    },
-    num_levels=10,
-    border_width=8.0,
-    horizontal_scale=0.05,
-)
+SHARED = ("command", "clock", "last_action")  # the last that policies see, the critic's first
+STATE = ("linvel", "gyro", "gravity", "joints", "joint_velocities", *SHARED)
+TRUTH = (
+    "true_linvel", "true_gyro", "true_gravity", "true_joints", "true_joint_velocities", "contacts",
+    "height",
+)  # fmt: skip
 
 
-class Go1RoughTerrain(Go1JoystickFlatTerrain):
-    """Unitree's Go1 follows a joystick over six kinds of ground of ten levels.
+class Go1Trot(Go1):
+    """Playground's Go1 follows a joystick at a trot; mjlab's pushes come every 1 to 3 s.
 
-    Robot, observations and rewards are Playground's, with heights above the ground below, and a
-    height scan of 187 points. An episode starts on a tile of the environment's level, of a kind
-    that is drawn; the level is legged_gym's curriculum.
+    The reward's idea, a trot to a clock that the policy sees, is mjbatch's (github.com/kevinzakka/
+    mjbatch, examples/go1_joystick.py), as are its terms for feet.
 
     Attributes:
-        level: Of the ground, from 0 to 9.
-        lowest_trunk: Height of the trunk above the ground below which an episode ends [m].
+        velocity: Where the joystick is: forward, sideways [m/s], turning [rad/s]. What the robot is
+            told goes there by ``acceleration``.
+        acceleration: The most by which the command that is seen changes [m/s², m/s², rad/s²].
+        tempo: Strides per second.
+        phases: Where in its stride each foot begins, from 0 to 1.
+        swing: The height of a foot in the middle of its swing, the least and the most [m].
+        swing_width: How far from these its reward is 1/e [m].
+        slip_width: Squared speed of a foot on the ground at which its reward is 1/e [m²/s²].
+        lift: How much higher than Playground's the robot starts: feet touch the ground [m].
+        stagger: Greatest distance of the start's joints from the default pose [rad].
+        least_upright: Cosine of the lean at which an episode ends.
     """
 
-    observation_dict = {"policy": SEEN, "critic": (*SEEN, *PRIVILEGED, "forces")}
-    observation_noise = {**NOISE, "scan": uniform(-0.03, 0.03)}
-    level = curriculum(0, len(GROUND.origins) - 1, start=(0, 3))
-    max_foot_height, lowest_trunk = 0.15, 0.1
-    lin_vel_z_weight, orientation_weight = -0.1, -1.0
-    velocity_low, velocity_high = (-1.0, -0.5, -1.0), (1.0, 0.5, 1.0)
+    scene = "locomotion/go1/xmls/scene_mjx_feetonly_flat_terrain.xml"
+    observation_noise = NOISE
+    observation_dict = {"policy": STATE, "critic": (*SHARED, *TRUTH)}
+    action_space = gymnasium.spaces.Box(-4.0, 4.0, (12,), np.float64)
+    velocity = command(
+        low=(-1.5, -0.8, -1.2),
+        high=(1.5, 0.8, 1.2),
+        every=(2.0, 8.0),
+        standing=(0.2, 0.6, 0.4),
+        names=MOTION,
+    )
+    acceleration = (2.0, 2.0, 4.0)
+    push_velocity, push_every = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78), (1.0, 3.0)
+    tracking_sigma, pose_weights = 0.25, (1.0, 1.0, 0.1) * 4
+    tempo, phases = 2.0, (0.0, 0.5, 0.5, 0.0)
+    swing, swing_width, slip_width = (0.06, 0.075), 0.035, 0.05
+    speed, lift, stagger, least_upright = 0.2, 0.0175, 0.1, 0.5
 
-    start = memory(2)  # the tile's centre [m]
-    # of the last episode: how far it has come from there, how far along commands, how far commands
-    # would have led [m], and whether it fell
-    trip = memory(4, lasting=True)
-
-    def read_sensors(self):
-        return (*super().read_sensors(), *(f"{foot}_force" for foot in FEET))
-
-    def prepare(self, spec):
-        super().prepare(spec)
-        floor = spec.geom("floor")
-        as_the_floor = {
-            name: getattr(floor, name)
-            for name in ("friction", "condim", "contype", "conaffinity", "priority", "material")
-        }
-        spec.delete(floor)
-        GROUND.add_to(spec, "floor", **as_the_floor)
-        add_contact_forces(spec, FEET)
+    told, clock, landing = memory(3), memory(), memory(4)
 
     def setup(self):
         super().setup()
-        self.ground = self.model.geom("floor").id
-        self.origins, self.points = GROUND.origins, terrain.grid_pattern()
-        self.half_tile = 0.5 * GROUND.size
-        self.forces_at = self.model.sensor(f"{FEET[0]}_force").adr[0]
+        self.radius = self.model.geom(self.soles[0]).size[0]
 
     def reset(self, data, rng):
-        walked, followed, commanded, fell = self.trip
-        up, down = walked > self.half_tile, fell > 0.0 or followed < 0.5 * commanded
-        self.level = move_level(self.level, up, down, self.level_low, self.level_high, rng)
-        self.trip[:] = 0.0
         super().reset(data, rng)
-        origin = self.origins[int(self.level), rng.integers(0, self.origins.shape[1])]
-        self.start[:] = origin[:2]
-        data.qpos[:3] += origin
+        data.qpos[2] += self.lift
+        data.qpos[7:] += rng.uniform(-self.stagger, self.stagger, 12)
+        self.clock = rng.uniform(0.0, 1.0)
 
+    def listen(self):
+        """Ends a step: what is told moves towards the joystick."""
+        for i in range(3):
+            most = self.dt * self.acceleration[i]
+            self.told[i] += min(max(self.velocity[i] - self.told[i], -most), most)
+
+    def is_told(self):
+        """Whether the robot is to move."""
+        return t.length(self.told) > 0.01
+
+    def trot(self, data, speeds, moves):
+        """Reward for feet that the clock has in the air, or on the ground, from 0 to 1."""
+        total = 0.0
+        for i in range(4):
+            wave = moves * np.sin(2.0 * np.pi * (self.clock + self.phases[i]))
+            height = data.site_xpos[self.sole_ids[i], 2] - self.radius
+            low, high = min(height - self.swing[0] * wave, 0.0), max(height - self.swing[1], 0.0)
+            path = t.closeness(low * low + high * high, np.square(self.swing_width))
+            stands = max(self.contact[i], self.last_contact[i])  # a bounce ends no stance
+            share = moves * min(max(0.5 + wave, 0.0), 1.0)
+            total += share * (1.0 - self.contact[i]) * path
+            total += (1.0 - share) * stands * t.closeness(speeds[i], self.slip_width)
+        return 0.25 * total
+
+    def impact(self, data):
+        """Squared speeds that feet had before they came down in this step [m²/s²]."""
+        total = 0.0
+        for i in range(4):
+            total += self.landed[i] * self.landing[i]
+            self.landing[i] = t.squares(data.sensordata[self.feet_at[i] : self.feet_at[i] + 3])
+        return total
+
+    @reward_terms(
+        0.0,
+        tracking_lin_vel=3.0,
+        tracking_ang_vel=1.0,
+        trot=1.5,
+        pose=0.5,
+        lin_vel_z=-0.5,
+        ang_vel_xy=-0.05,
+        orientation=-5.0,
+        action_rate=-0.01,
+        landing=-0.2,
+        dof_pos_limits=-1.0,
+    )
     def step(self, data, action, info, rng):
-        reward, ended = super().step(data, action, info, rng)
-        place, told = data.qpos[:3], self.velocity
-        velocity, speed = data.sensor("local_linvel").data, np.sqrt(told[0] ** 2 + told[1] ** 2)
-        lies = place[2] - ground_height(self.model, self.ground, place[0], place[1])
-        ended = ended or lies < self.lowest_trunk
-        self.trip[0] = np.hypot(place[0] - self.start[0], place[1] - self.start[1])
-        if speed > 0.0:
-            along = told[0] * velocity[0] + told[1] * velocity[1]
-            self.trip[1] += self.dt * along / speed
-            self.trip[2] += self.dt * speed
-        self.trip[3] = 1.0 * ended
-        return reward, ended
-
-    def heights(self, data):
-        """The feet's above the ground below them [m]."""
-        found = np.zeros(len(self.sole_ids))
-        for i in range(len(found)):
-            x, y, z = data.site_xpos[self.sole_ids[i]]
-            found[i] = z - ground_height(self.model, self.ground, x, y)
-        return found
+        if self.kick > 0.0:
+            self.suffer_kicks(data, rng)
+        if self.is_pushed():
+            self.suffer_pushes(data, rng)
+        self.remember_feet()
+        self.simulate(data)
+        self.feel(data)
+        self.note_misses(data, self.told, info)
+        dt, angles, moves = self.dt, data.qpos[7:], self.is_told()
+        follows, turns, rises, rolls, leans = self.motion(data, self.told)
+        terms = {
+            "tracking_lin_vel": dt * follows,
+            "tracking_ang_vel": dt * turns,
+            "trot": dt * self.trot(data, self.ground_speeds(data), moves),
+            "pose": dt * np.exp(-t.weighted(angles, self.pose, self.pose_weights)),
+            "lin_vel_z": dt * rises,
+            "ang_vel_xy": dt * rolls,
+            "orientation": dt * leans,
+            "action_rate": dt * t.distance(action, self.last_action),
+            "landing": dt * self.impact(data),
+            "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
+        }
+        self.last_action[:] = action
+        self.clock = (self.clock + self.tempo * dt) % 1.0
+        self.listen()
+        return terms, {"fallen": data.sensor("upvector").data[2] < self.least_upright}
 
     def observation(self, data, obs):
-        scan = height_scan(self.model, self.ground, data.qpos[:3], data.qpos[3:7], self.points)
-        obs["scan"] = np.clip(scan - self.home[2], -1.0, 1.0)
-        super().observation(data, obs)
-        obs["forces"] = 0.01 * data.sensordata[self.forces_at : self.forces_at + 12]
+        linvel, gyro = data.sensor("local_linvel").data, data.sensor("gyro").data
+        gravity, joints = -data.site("imu").xmat[6:], data.qpos[7:] - self.pose
+        obs["linvel"] = linvel
+        obs["gyro"] = gyro
+        obs["gravity"] = gravity
+        obs["joints"] = joints
+        obs["joint_velocities"] = data.qvel[6:]
+        obs["command"] = self.told
+        angle, moves = 2.0 * np.pi * self.clock, self.is_told()
+        obs["clock"] = moves * np.sin(angle), moves * np.cos(angle)
+        obs["last_action"] = self.last_action
+        obs["true_linvel"] = linvel
+        obs["true_gyro"] = gyro
+        obs["true_gravity"] = gravity
+        obs["true_joints"] = joints
+        obs["true_joint_velocities"] = data.qvel[6:]
+        obs["contacts"] = self.contact
+        obs["height"] = data.qpos[2]
