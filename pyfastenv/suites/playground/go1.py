@@ -40,6 +40,14 @@ class Go1(Legged, joints=12, feet=4):
     ccd_iterations, stiffness, damping = 20, 35.0, 0.5
     place, heading, speed, holds = 0.5, 3.14, 0.5, True
 
+    misses = memory(3)
+
+    def miss(self, data, told):
+        """Adds a step to the episode's, and to its errors of velocity and turning."""
+        self.misses[0] += 1.0
+        self.misses[1] += t.gap(told[:2], data.sensor("local_linvel").data)
+        self.misses[2] += abs(told[2] - data.sensor("gyro").data[2])
+
     def show_body(self, data, obs):
         """Writes what all policies see of the robot."""
         obs["gyro"] = data.sensor("gyro").data
@@ -85,8 +93,6 @@ class Go1JoystickFlatTerrain(Go1):
     tracking_sigma, max_foot_height = 0.25, 0.1
     pose_weights = (1.0, 1.0, 0.1) * 4
 
-    misses = memory(3)
-
     def setup(self):
         super().setup()
         self.lowest, self.highest = self.soft_limit * self.model.jnt_range[1:].T
@@ -125,9 +131,7 @@ class Go1JoystickFlatTerrain(Go1):
         angles, forces, moves = data.qpos[7:], data.actuator_force, t.length(told) > 0.01
         follows, turns, rises, rolls, leans = self.motion(data, self.velocity)
         fallen = data.sensor("upvector").data[2] < 0.0
-        self.misses[0] += 1.0
-        self.misses[1] += t.gap(told[:2], data.sensor("local_linvel").data)
-        self.misses[2] += abs(told[2] - data.sensor("gyro").data[2])
+        self.miss(data, told)
         info["episode_velocity_error"] = self.misses[1] / self.misses[0]
         info["episode_turning_error"] = self.misses[2] / self.misses[0]
         terms = {

@@ -134,6 +134,9 @@ class Go1Trot(Go1):
             "landing": dt * self.impact(data),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
         }
+        self.miss(data, self.told)
+        info["episode_velocity_error"] = self.misses[1] / self.misses[0]
+        info["episode_turning_error"] = self.misses[2] / self.misses[0]
         self.last_action[:] = action
         self.clock = (self.clock + self.tempo * dt) % 1.0
         self.listen()
