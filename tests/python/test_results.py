@@ -295,7 +295,7 @@ def test_pages_are_what_the_files_say() -> None:
 @pytest.mark.parametrize(
     ("name", "template"),
     [
-        *((name, name) for name in ("bench", "train", "mbpo", "own_tasks", "consumers")),
+        *((name, name) for name in ("bench", "train", "mbpo", "own_tasks", "consumers", "gradients")),
         *((f"suites_{which}", "suites") for which in ("ten", "rest", "playground")),
         *((f"suites_{which}", "suites") for which in ("metaworld", "myosuite")),
         ("sb3", "sb3"),
