@@ -312,13 +312,15 @@ asan-lanes: build/lanes/build.ninja  ## The same, shorter, under Address- and Un
 
 # ---- measuring ---------------------------------------------------------------------------------
 
-# Ray in an environment of its own that sees the packages of .venv and the extension there
-build/nodes/.installed: $(VENV)/.test $(VENV)/.bench
-	$(BIN)/python -m venv build/nodes
+# Ray and Tianshou, each in an environment of its own that sees the packages of .venv and the extension there
+PACKAGE_nodes := 'ray[train]==2.60.0'
+PACKAGE_gradients := tianshou==2.0.1
+build/nodes/.installed build/gradients/.installed: build/%/.installed: $(VENV)/.test $(VENV)/.bench $(VENV)/.bench-train
+	$(BIN)/python -m venv build/$*
 	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
-	  > "$$(build/nodes/bin/python -c '$(PURELIB)')/packages.pth"
-	build/nodes/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	  'ray[train]==2.60.0'
+	  > "$$(build/$*/bin/python -c '$(PURELIB)')/packages.pth"
+	grep -v '^pandas==' constraints.txt > build/$*/constraints.txt  # Tianshou wants an older one
+	build/$*/bin/python -m pip install --quiet --disable-pip-version-check -c build/$*/constraints.txt $(PACKAGE_$*)
 	touch $@
 
 # what `make bench NAME=…` runs; NEEDS_…: and needs beside the packages
@@ -346,6 +348,8 @@ NEEDS_cpp := build/bench/build.ninja
 BENCH_nodes = $(GL) build/nodes/bin/python -m pytest -q tests/python/test_examples.py -k ray && \
 	$(GL) build/nodes/bin/python bench/python/nodes.py $(ARGS)
 NEEDS_nodes := build/nodes/.installed
+BENCH_gradients = OMP_NUM_THREADS=1 build/gradients/bin/python bench/python/gradient_steps.py $(ARGS)
+NEEDS_gradients := build/gradients/.installed
 CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env ribs
 BENCH_integrations = $(call IN_INTEGRATIONS,CONSUMERS,python ../../../bench/python/consumers.py \
 	--output $(CURDIR)/bench/results --only $$file $(ARGS))
@@ -353,7 +357,7 @@ BENCH_mjlab = $(call IN_INTEGRATIONS,,python ../../../bench/python/mjlab_go1.py 
 	--output $(CURDIR)/bench/results --folder $(CURDIR)/build/mjlab_go1 $(ARGS),mjlab)
 NEEDS_mjlab := wheel build/int/mjlab/.installed
 NEEDS_integrations := wheel $(INTEGRATIONS:%=build/int/%/.installed)
-bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, batch, suites, scaling, cpp, nodes, integrations, …
+bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, batch, suites, scaling, cpp, nodes, gradients, integrations, …
 	$(or $(BENCH_$(or $(NAME),all)),$(error NAME: one of $(patsubst BENCH_%,%,$(filter BENCH_%,$(.VARIABLES)))))
 
 BENCH_LANES_ = $(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS) && \
@@ -381,13 +385,14 @@ experiments-render: $(VENV)/.experiments  ## The published reports again from wh
 LEARN := $(BIN)/python bench/python/learn.py
 RESULTS_ppo = $(LEARN) ppo $(ARGS)
 RESULTS_ppo_long = $(LEARN) ppo_long $(ARGS)
+RESULTS_minutes = $(LEARN) minutes $(ARGS)
 # a seed takes one core: as many processes as there are cores share the seeds
 $(foreach study,recurrent_ppo sac sac_fast td3 td3_bc her dqn drqv2 flashsac mbpo,$(eval RESULTS_$(study) = $(LEARN) $(study) --jobs $(shell nproc) $$(ARGS)))
 RESULTS_sb3 = $(BIN)/python bench/python/learn_sb3.py
 RESULTS_robots = $(BIN)/python bench/python/robots.py $(ARGS)
 RESULTS_page = $(BIN)/python bench/python/results_page.py $(ARGS)
 RESULTS_film = $(GL) $(BIN)/python bench/python/film.py
-results: $(VENV)/.test $(VENV)/.bench-train  ## What algorithms learn (docs/results): STUDY=ppo, ppo_long, recurrent_ppo, sac, sac_fast, td3, td3_bc, her, dqn, drqv2, flashsac, mbpo, sb3, robots, page, film
+results: $(VENV)/.test $(VENV)/.bench-train  ## What algorithms learn (docs/results): STUDY=ppo, ppo_long, minutes, recurrent_ppo, sac, sac_fast, td3, td3_bc, her, dqn, drqv2, flashsac, mbpo, sb3, robots, page, film
 	$(or $(RESULTS_$(STUDY)),$(error STUDY: one of $(patsubst RESULTS_%,%,$(filter RESULTS_%,$(.VARIABLES)))))
 
 figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files

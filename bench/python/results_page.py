@@ -1,8 +1,8 @@
 """The pages of docs/results from its JSON files: ``python bench/python/results_page.py``.
 
-A page and a picture for each study (return against steps), and README.md with minutes.png: return
-against wall-clock minutes of everything that was trained on each robot. Knows no training; a number
-that is not in a file is not told.
+A page and a picture for each study (return against steps, or a processor's minutes), and README.md
+with wall_clock.png: return against wall-clock minutes of everything that was trained on each robot.
+Knows no training; a number that is not in a file is not told.
 """
 
 from __future__ import annotations
@@ -80,23 +80,35 @@ class Group:
         """Steps and mean returns."""
         return [(step, statistics.fmean(self.at(step, "returns"))) for step in self.steps]
 
-    def minutes(self) -> list[Point]:
-        """Minutes of a seed's share and mean returns, of the seeds :attr:`clocked`."""
+    def minutes(self, clock: str = "seconds") -> list[Point]:
+        """Minutes of a seed's share by a clock, ``"seconds"`` or ``"cpu_seconds"``, and mean
+        returns, of the seeds :attr:`clocked`."""
         points = []
         for step in self.steps:
             seconds = [
                 value / run["side_by_side"]
-                for value, run in zip(
-                    self.at(step, "seconds", self.clocked), self.clocked, strict=True
-                )
+                for value, run in zip(self.at(step, clock, self.clocked), self.clocked, strict=True)
             ]
             mean = statistics.fmean(self.at(step, "returns", self.clocked))
             points.append((statistics.fmean(seconds) / 60, mean))
         return points
 
-    def after(self, minutes: float) -> float | None:
+    def after(self, minutes: float, clock: str = "seconds") -> float | None:
         """The mean of the latest evaluation by then; None: there was none yet."""
-        return next((mean for at, mean in reversed(self.minutes()) if at <= minutes), None)
+        return next((mean for at, mean in reversed(self.minutes(clock)) if at <= minutes), None)
+
+    def within(self, minutes: float) -> list[float]:
+        """Each seed's return within so many minutes of a processor: of the latest evaluation by
+        then, or of the closing one if the training had ended; of those :attr:`clocked`."""
+        found = []
+        for run in self.clocked:
+            limit, curve = 60 * minutes * run["side_by_side"], run["curve"]
+            if run["done"] and run["cpu_seconds"] <= limit:
+                found.append(run["greedy_return"])
+            else:
+                points = zip(curve["cpu_seconds"], curve["returns"], strict=True)
+                found += [value for at, value in points if at <= limit][-1:]
+        return found
 
     def share(self, name: str) -> float | None:
         """Minutes of a seed's share of ``seconds`` or ``cpu_seconds``, of the whole run, of the
@@ -207,10 +219,54 @@ def sources(algorithm: str) -> dict[str, str]:
 # ---- a study's page ------------------------------------------------------------------------------
 
 
-def study_page(study: Study, runs: Sequence[dict[str, Any]]) -> str:
-    """``docs/results/<study>.md``."""
-    about = {"study": study, "groups": groups_of(runs), "sources": sources(study.algorithm)}
-    return _page("study", about, runs)
+def study_page(
+    study: Study, runs: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] = ()
+) -> str:
+    """``docs/results/<study>.md``.
+
+    Args:
+        study: Which.
+        runs: Its own.
+        others: Those of all other studies, with which one of minutes compares itself.
+    """
+    groups = groups_of(runs)
+    about = {"study": study, "groups": groups, "sources": sources(study.algorithm)}
+    if not study.minutes:
+        return _page("study", about, runs)
+    hours = sum(run["cpu_seconds"] for run in runs) / 3600
+    most = sum(case.seeds * case.minutes for case in study.cases) / 60
+    about |= {"table": _minutes_table(study, groups, others), "hours": hours, "most_hours": most}
+    return _page("minutes", about, runs)
+
+
+def _minutes_table(
+    study: Study, groups: Sequence[Group], others: Sequence[dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Of each environment, after each of the study's minutes: its case, what has run of it, the
+    return that is wanted, and the best of the other studies on the same processor."""
+    found = {(group.name, group.env_id): group for group in groups}
+    elsewhere = [group for group in groups_of(others) if group.timed]
+    table: dict[str, list[dict[str, Any]]] = {}
+    for env_id, targets in study.targets.items():
+        for limit, target in zip(study.minutes, targets, strict=True):
+            case = next(c for c in study.cases if (c.env_id, c.minutes) == (env_id, limit))
+            best = [
+                (value, group)
+                for group in elsewhere
+                if group.env_id == env_id
+                and group.processor in {each.processor for each in groups}
+                and (value := group.after(limit, "cpu_seconds")) is not None
+            ]
+            table.setdefault(env_id, []).append(
+                {
+                    "limit": limit,
+                    "target": target,
+                    "case": case,
+                    "group": found.get((case.name, env_id)),
+                    "best": max(best, key=lambda pair: pair[0], default=None),
+                }
+            )
+    return table
 
 
 def _page(template: str, about: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
@@ -227,13 +283,27 @@ def _page(template: str, about: dict[str, Any], runs: Sequence[dict[str, Any]]) 
 
 
 def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None:
-    """Return against steps: each seed thin, their mean thick, others' points black."""
+    """Return against steps: each seed thin, their mean thick, others' points black; of a study of
+    minutes against a processor's, with bands."""
     groups = [group for group in groups_of(runs) if group.curve()]
     env_ids = list(dict.fromkeys(group.env_id for group in groups))
     if not env_ids:
         return
 
     paint = pictures.colours(list(dict.fromkeys(group.name for group in groups)))
+
+    def draw_by_minutes(axes: Axes, env_id: str) -> None:
+        for group in groups:
+            if group.env_id == env_id:
+                _draw_group(axes, group, paint[group.name], group.name, "cpu_seconds")
+        for limit, target in zip(study.minutes, study.targets[env_id], strict=True):
+            axes.plot(limit, target, "kx", markersize=5, label="target")
+        _log_minutes(axes)
+
+    if study.minutes:
+        about = "minutes of one core of the processor"
+        _draw_robots(env_ids, draw_by_minutes, path, columns=3, width=4.4, xlabel=about)
+        return
 
     def draw(axes: Axes, env_id: str) -> None:
         mine = [group for group in groups if group.env_id == env_id]
@@ -341,11 +411,15 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
             handlelength=0,
             framealpha=0.5,
         )
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter("")
+        _log_minutes(axes)
 
     _draw_robots(env_ids, draw, path, columns=3, width=4.4, xlabel="minutes")
+
+
+def _log_minutes(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
 
 
 def _chosen(runs: Sequence[dict[str, Any]]) -> dict[str, Group]:
@@ -389,8 +463,10 @@ def _draw_robots(
     pictures.save(figure, path)
 
 
-def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> Line2D:
-    minutes, means = zip(*group.minutes(), strict=True)
+def _draw_group(
+    axes: Axes, group: Group, colour: str, label: str, clock: str = "seconds"
+) -> Line2D:
+    minutes, means = zip(*group.minutes(clock), strict=True)
     (line,) = axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
     if len(group.clocked) > 1:
         each = [group.at(step, "returns", group.clocked) for step in group.steps]
@@ -419,15 +495,20 @@ def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> Line2D:
 def pages(folder: Path) -> dict[str, str]:
     """All pages by their names."""
     studies = {name: curves.read(folder, name) for name in STUDIES}
-    found = {f"{name}.md": study_page(STUDIES[name], runs) for name, runs in studies.items()}
+    found = {f"{name}.md": _page_of(name, studies) for name in STUDIES}
     return {**found, "README.md": summary_page(studies)}
+
+
+def _page_of(name: str, studies: dict[str, list[dict[str, Any]]]) -> str:
+    others = [run for other, runs in studies.items() if other != name for run in runs]
+    return study_page(STUDIES[name], studies[name], others)
 
 
 def write(folder: Path, name: str) -> None:
     """A study's page and picture."""
-    study, runs = STUDIES[name], curves.read(folder, name)
-    write_text(folder / f"{name}.md", study_page(study, runs))
-    draw_study(study, runs, folder / f"{name}.png")
+    studies = {each: curves.read(folder, each) for each in STUDIES}
+    write_text(folder / f"{name}.md", _page_of(name, studies))
+    draw_study(STUDIES[name], studies[name], folder / f"{name}.png")
 
 
 def write_all(folder: Path) -> None:
@@ -437,7 +518,7 @@ def write_all(folder: Path) -> None:
     studies = {name: curves.read(folder, name) for name in STUDIES}
     for name, runs in studies.items():
         draw_study(STUDIES[name], runs, folder / f"{name}.png")
-    draw_minutes(studies, folder / "minutes.png")
+    draw_minutes(studies, folder / "wall_clock.png")
 
 
 def main() -> None:

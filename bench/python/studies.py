@@ -42,6 +42,7 @@ class Case:
         options: Beside those of the study.
         together: How many of the seeds stand side by side in a process; 1: each has its own.
         algorithm: Where it is another than the study's.
+        minutes: Of a processor that it is to have, in a study of minutes.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     together: int = 1
     algorithm: str = ""
+    minutes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Study:
         options: Of all cases, beside their presets.
         cases: What is trained, the most wanted first.
         note: For the page.
+        minutes: Of a processor, after which returns are compared.
+        targets: Returns wanted after each of :attr:`minutes`, by environment.
     """
 
     name: str
@@ -73,6 +77,8 @@ class Study:
     options: dict[str, Any]
     cases: tuple[Case, ...]
     note: str = ""
+    minutes: tuple[float, ...] = ()
+    targets: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def trainings(self) -> Iterator[Training]:
         """Seed by seed, so that each case soon has one."""
@@ -131,6 +137,7 @@ def _read() -> Iterator[Study]:
                 _options(case, data["sets"]),
                 together=case.get("together", 1),
                 algorithm=case.get("algorithm", ""),
+                minutes=case.get("minutes", 0.0),
             )
             for case in study.pop("case")
             for env_id in case["env_ids"]

@@ -30,7 +30,6 @@ class SeedCollector:
 
     Args:
         config: The options.
-        **env_defaults: Of the environments, where ``config.env_kwargs`` has no other.
 
     Attributes:
         envs: ``num_seeds * num_envs`` environments.
@@ -40,9 +39,9 @@ class SeedCollector:
         ended: ``(K, n)`` bool: whether an episode ended with them, for whatever reason.
     """
 
-    def __init__(self, config: OffPolicyConfig, **env_defaults: Any):
+    def __init__(self, config: OffPolicyConfig):
         self._config = config
-        self.envs = make_training_envs(config, config.num_seeds * config.num_envs, **env_defaults)
+        self.envs = make_training_envs(config, config.num_seeds * config.num_envs)
         self.actions = self.find_actions(self.envs, config.algorithm)
         obs_size = self.envs.obs_size
         self.layout = RowLayout(obs_size, len(self.actions))

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyfastenv
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.tasks.language.find import find_task
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
-def make_training_envs(config: RunConfig, num_envs: int, **defaults: Any) -> FastVectorEnv:
+def make_training_envs(config: RunConfig, num_envs: int) -> FastVectorEnv:
     """The environments that a run trains in.
 
     Args:
         config: The run's options.
         num_envs: How many.
-        **defaults: The environments' own arguments where ``config.env_kwargs`` has no other.
 
     Raises:
         ValueError: They would show pixels to an algorithm that learns from numbers, or the reverse.
@@ -38,5 +35,5 @@ def make_training_envs(config: RunConfig, num_envs: int, **defaults: Any) -> Fas
         engine=config.engine,
         autoreset_mode="SameStep",
         infos=find_task(config.env_id) is not None,  # what sums an episode up is among them
-        **{**defaults, **config.env_kwargs},
+        **{**config.env_defaults(), **config.env_kwargs},
     )

@@ -45,7 +45,6 @@ class OffPolicy(ABC, Generic[C]):
         config: The options.
         restore: A :meth:`state_dict`, to continue from it; a subclass with parts of its own loads
             it when they stand.
-        **env_defaults: The environments' arguments where ``config.env_kwargs`` has no other.
 
     Attributes:
         envs: The environments of all seeds.
@@ -66,10 +65,10 @@ class OffPolicy(ABC, Generic[C]):
     collector_type: ClassVar[type[SeedCollector]] = SeedCollector
     learner: ActorCritic
 
-    def __init__(self, config: C, restore: dict[str, Any] | None = None, **env_defaults: Any):
+    def __init__(self, config: C, restore: dict[str, Any] | None = None):
         self.config = config
         self.device = config.learn_device
-        self.collector = self.collector_type(config, **env_defaults)
+        self.collector = self.collector_type(config)
         self.envs = self.collector.envs
         self.layout = self.collector.layout
         self.learner = self.make_learner()

@@ -21,7 +21,6 @@ class PixelCollector(SeedCollector):
 
     Args:
         config: The options.
-        **env_defaults: Of the environments, where ``config.env_kwargs`` has no other.
 
     Attributes:
         pixels: What observations are.
@@ -31,8 +30,8 @@ class PixelCollector(SeedCollector):
         ValueError: Pixels of a kind from which nothing is learned here.
     """
 
-    def __init__(self, config: OffPolicyConfig, **env_defaults: Any):
-        super().__init__(config, **env_defaults)
+    def __init__(self, config: OffPolicyConfig):
+        super().__init__(config)
         assert self.envs.pixels is not None
         self.pixels: PixelOptions = self.envs.pixels
         for name, expected in _EXPECTED.items():

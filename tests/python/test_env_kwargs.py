@@ -16,6 +16,7 @@ import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
 from pyfastenv.runs.errors import CheckpointError
+from pyfastenv.runs.evaluation import env_kwargs, make_eval_envs
 from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.runs.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
@@ -71,6 +72,21 @@ def test_every_algorithm_trains_in_them(name: str) -> None:
     made = make(small(name, env_id="Hopper-v5", env_kwargs=kwargs))
     given = made.envs.spec.kwargs
     assert {key: given[key] for key in kwargs} == kwargs and made.envs.max_episode_steps == 50
+
+
+# no robots' actions; none of their observations; others' observations
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"dqn", "drqv2", "td3_bc"}))
+@pytest.mark.parametrize(
+    ("env_id", "compact", "all_of_it"), [("Ant-v5", 27, 105), ("Humanoid-v5", 45, 348)]
+)
+def test_forces_and_inertias_are_left_out(
+    name: str, env_id: str, compact: int, all_of_it: int
+) -> None:
+    for compact_obs, size in ((True, compact), (False, all_of_it)):
+        made = make(small(name, env_id=env_id, compact_obs=compact_obs))
+        with make_eval_envs(env_id, env_kwargs(made.envs), 1) as evaluated:
+            assert made.envs.obs_size == evaluated.obs_size == size
+        made.envs.close()
 
 
 def test_they_win_over_an_algorithms_own() -> None:

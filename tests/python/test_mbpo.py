@@ -21,7 +21,6 @@ from pyfastenv.algorithms.mbpo.dynamics import Prediction
 from pyfastenv.algorithms.sac.spec import METRICS
 from pyfastenv.runs.errors import DivergedError
 from pyfastenv.sampling.buffers import ReplayPool
-from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
@@ -275,19 +274,6 @@ def test_metrics_tell_of_all_that_is_learned() -> None:
 
 
 # ---- what it needs of an environment -------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("env_id", "compact", "all_of_it"), [("Ant-v5", 27, 105), ("Humanoid-v5", 45, 348)]
-)
-def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
-    sizes = []
-    for compact_obs in (True, False):
-        config = Config.preset(env_id, compact_obs=compact_obs, num_threads=1)
-        collector = SeedCollector(config, **config.env_defaults())
-        sizes.append(collector.layout.obs_size)
-        collector.envs.close()
-    assert sizes == [compact, all_of_it]
 
 
 # examples/config/<name>/0.py of github.com/jannerm/mbpo at ac694ff: n_train_repeat,

@@ -95,7 +95,7 @@ def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(
     assert capsys.readouterr().out == ""  # it was done
     page = (tmp_path / "cut" / "out" / "README.md").read_text()
     assert "| 2 | 800 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
-    assert (tmp_path / "cut" / "out" / "minutes.png").is_file()
+    assert (tmp_path / "cut" / "out" / "wall_clock.png").is_file()
 
 
 def test_ppos_seeds_follow_each_other_and_leave_a_policy(tmp_path: Path) -> None:
@@ -222,6 +222,30 @@ def test_minutes_are_of_one_processor() -> None:
     assert results_page.Group([run_of(1, returns, **slow)]).clock() == "EPYC"
 
 
+def test_returns_within_minutes_are_by_each_seeds_own_clock() -> None:
+    def run(seed: int, cpu_seconds: list[float], **fields: Any) -> dict[str, Any]:
+        made = run_of(seed, [1.0, 2.0], name="PPO for 1 minute", algorithm="ppo", side_by_side=1)
+        curve = {**made["curve"], "cpu_seconds": cpu_seconds}
+        return {**made, "curve": curve, "cpu_seconds": cpu_seconds[-1], **fields}
+
+    early, late = run(201, [20.0, 50.0], greedy_return=7.0), run(202, [30.0, 61.0])
+    assert results_page.Group([early, late]).within(1.0) == [7.0, 1.0]
+    assert results_page.Group([early, run(202, [70.0, 80.0])]).within(1.0) == [7.0]
+    other = run(1, [10.0, 40.0], name="PPO")
+    page = results_page.study_page(STUDIES["minutes"], [early, late], [other])
+    first, second, *_ = (line for line in page.splitlines() if line.startswith("| Hopper-v5 |"))
+    assert first.startswith("| Hopper-v5 | 1 | 4.0 ± 4.2 | 3,500 | 2 of 5 | PPO for 1 minute |")
+    assert first.endswith("| 2.0 (PPO; seeds: 1) |")
+    assert second.startswith("| Hopper-v5 | 5 | not finished | 3,600 | 0 of 5 |")
+    for study in STUDIES.values():
+        wanted = [
+            (e, m)
+            for e, targets in study.targets.items()
+            for m, _ in zip(study.minutes, targets, strict=True)
+        ]
+        assert sorted(wanted) == sorted((c.env_id, c.minutes) for c in study.cases if c.minutes)
+
+
 def test_no_curve_has_anothers_colour() -> None:
     for study in STUDIES.values():
         names = list(dict.fromkeys(case.name for case in study.cases))
@@ -298,6 +322,7 @@ def test_pages_are_what_the_files_say() -> None:
         *((name, name) for name in ("bench", "train", "mbpo", "own_tasks", "consumers")),
         *((f"suites_{which}", "suites") for which in ("ten", "rest", "playground")),
         *((f"suites_{which}", "suites") for which in ("metaworld", "myosuite")),
+        ("gradients", "gradients"),
         ("sb3", "sb3"),
     ],
 )

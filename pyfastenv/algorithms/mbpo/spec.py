@@ -41,6 +41,8 @@ class Config(SACConfig):
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
+    compact_obs: bool = True
+    """Leave contact forces and inertias out of Ant's and Humanoid's observations."""
     dynamics: Literal["ensemble", "flow"] = "ensemble"
     """The ensemble alone, or with a coupled flow."""
     total_steps: int = 130_000
@@ -75,8 +77,6 @@ class Config(SACConfig):
     """Networks of the model …"""
     num_elites: int = field(default=5, metadata=at_least(1))
     """… of which the best on held-out data predict."""
-    compact_obs: bool = True
-    """Leave contact forces and inertias out of Ant's and Humanoid's observations."""
     flow_every: int = field(default=1_000, metadata=at_least(1))
     """Environment steps between updates of the flow."""
     flow_updates: int = field(default=10, metadata=at_least(1))
@@ -149,22 +149,6 @@ class Config(SACConfig):
         rollouts = self.rollout_batch * max(1, self.epoch_steps // self.model_every)
         return rollouts * rollout_length * self.model_retain_epochs
 
-    def env_defaults(self) -> dict[str, Any]:
-        """Arguments of the environments that ``env_kwargs`` may have otherwise."""
-        name = self.env_id.rpartition("/")[2]
-        return dict(_COMPACT.get(name, {})) if self.compact_obs else {}
-
-
-_COMPACT: dict[str, dict[str, Any]] = {
-    "Ant-v5": {"include_cfrc_ext_in_observation": False},
-    "Humanoid-v5": {
-        "include_cinert_in_observation": False,
-        "include_cvel_in_observation": False,
-        "include_qfrc_actuator_in_observation": False,
-        "include_cfrc_ext_in_observation": False,
-    },
-}
-
 
 class MBPO(SACTraining[Config]):
     """The algorithm; :func:`train` drives it.
@@ -181,7 +165,7 @@ class MBPO(SACTraining[Config]):
     PHASES = ("sample", "model", "rollout", "flow", "update")
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config, **config.env_defaults())
+        super().__init__(config)
         try:
             self.terminates = termination_rule(self.envs)
         except ValueError:
