@@ -7,6 +7,7 @@
 #include "lanes/contacts.h"
 #include "lanes/lane_stepper.h"
 #include "lanes/number_access.h"
+#include "lanes/sensors.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
@@ -71,7 +72,9 @@ void ConstraintSolver::ReadForRows(int lane) {
   Read(kOfRows, lane);
   const bool ties = plan.tables().has_frame_equalities;
   if (ties || data_->ncon > 0) Read(kOfMotion, lane);
-  if (ties) Read(kOfTies, lane);
+  if (!ties) return;
+  Read(kOfTies, lane);
+  TurnFrames(header_, *data_);
 }
 
 template <class F>

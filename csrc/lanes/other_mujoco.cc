@@ -3,6 +3,7 @@
 // The trial of a plan would not do here. It finds what differs always, and 3.11 and 3.17 differ
 // from lanes' order of operations so seldom that it passes. On other processors MuJoCo's own
 // compiler has fused multiplications and additions where it saw fit.
+#include "lanes/bounding_volumes.h"
 #include "lanes/constraint_solver.h"
 #include "lanes/features.h"
 #include "lanes/kernels.h"
@@ -76,10 +77,29 @@ bool WriteSensordata(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& 
 void ComputeSensors(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& /*model*/,
                     mjData& /*data*/, Sensors /*which*/) {}
 
-NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
-    : model_(std::move(model)), tables_(tables) {}
+std::vector<Box> FixedShapes(const mjModel& /*m*/) { return {}; }
 
-int NarrowPhase::Collide(void* /*self*/, int /*pair*/, const double* /*pos1*/,
+BoundingVolumes::BoundingVolumes(const mjModel& /*m*/, const std::vector<Box>& /*fixed*/) {}
+
+Sight BoundingVolumes::Of(const mjModel& /*m*/, const GeomPair& /*pair*/, double /*reach*/) const {
+  return {};
+}
+
+Separation::Separation(const mjModel& model, const Tables& tables)
+    : model_(model), tables_(tables) {}
+
+Rays::Rays(const mjModel& m, const Tables& /*tables*/) : m_(m) {}
+
+NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
+    : model_(std::move(model)),
+      header_(*model_),
+      tables_(tables),
+      separation_(*model_, tables_),
+      rays_(*model_, tables_) {}
+
+void NarrowPhase::SetModels(const mjModel* const* /*models*/, int /*count*/) {}
+
+int NarrowPhase::Collide(void* /*self*/, int /*lane*/, int /*pair*/, const double* /*pos1*/,
                          const double* /*mat1*/, const double* /*pos2*/, const double* /*mat2*/,
                          ContactPoint* /*points*/) {
   return -1;  // as after an error of MuJoCo's: the environment is left to mj_step
@@ -96,6 +116,14 @@ bool ConstraintSolver::Solve(void* /*self*/, int /*lane*/, SolvedConstraints* /*
   return false;
 }
 
-int NarrowPhase::List(void* /*self*/, const ListedContact** /*contacts*/) { return -1; }
+int NarrowPhase::List(void* /*self*/, int /*lane*/, const ListedContact** /*contacts*/) {
+  return -1;
+}
+
+double NarrowPhase::Cast(void* /*self*/, int /*lane*/, const RayTarget& /*target*/,
+                         const GeomPlace& /*place*/, const double* /*from*/,
+                         const double* /*along*/) {
+  return -1.0;
+}
 
 }  // namespace pyfastenv::lanes

@@ -163,9 +163,6 @@ void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData
   mj_sensorAcc(&m, &d);
 }
 
-namespace {
-
-// The quaternions of inertias, geoms and sites, which cameras' are seen from: mj_kinematics'.
 void TurnFrames(const mjModel& m, mjData& d) {
   const auto turn = [&](mjtNum* to, int body, int same, const mjtNum* own) {
     const bool inertia = same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
@@ -185,6 +182,8 @@ void TurnFrames(const mjModel& m, mjData& d) {
     turn(d.site_xquat + at, m.site_bodyid[i], m.site_sameframe[i], m.site_quat + at);
   }
 }
+
+namespace {
 
 // What those sensors are computed from that lanes leave to MuJoCo.
 void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {

@@ -32,6 +32,9 @@ std::string UnsupportedSensor(const mjModel& m, Sensors which);
 /// calls of the engine are among it (mujoco/error_trap.h).
 void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, Sensors which);
 
+/// Writes the quaternions of inertias, geoms and sites as mj_kinematics does, from d.xquat.
+void TurnFrames(const mjModel& m, mjData& d);
+
 /// One of the model's sensors, in words, whose data a plan with sensors (Sensing) cannot give, if
 /// environments have their own numbers of `fields`; empty if it can give all.
 std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::string>& fields = {});
