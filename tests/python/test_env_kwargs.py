@@ -74,8 +74,8 @@ def test_every_algorithm_trains_in_them(name: str) -> None:
     assert {key: given[key] for key in kwargs} == kwargs and made.envs.max_episode_steps == 50
 
 
-# no robots' actions; none of their observations; others' observations
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"dqn", "drqv2", "td3_bc"}))
+# no robots' actions; none of their observations; others' observations; a teacher's
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"dqn", "drqv2", "td3_bc", "distillation"}))
 @pytest.mark.parametrize(
     ("env_id", "compact", "all_of_it"), [("Ant-v5", 27, 105), ("Humanoid-v5", 45, 348)]
 )
