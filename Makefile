@@ -234,6 +234,9 @@ stubs: $(VENV)/.dev  ## Generate pyfastenv/_core.pyi
 
 tidy: $(VENV)/.dev build/cpp/build.ninja  ## clang-tidy over the core
 	$(BIN)/clang-tidy -p build/cpp --quiet $(wildcard csrc/npy/*.cc csrc/nn/*.cc csrc/core/*.cc csrc/learn/*.cc)
+	# which is compiled with other MuJoCos alone
+	$(CXX) -std=c++20 -fsyntax-only -Icsrc \
+	  -I"$$($(BIN)/python -c 'import mujoco; print(mujoco.__path__[0])')/include" csrc/lanes/other_mujoco.cc
 
 # ---- C++ ---------------------------------------------------------------------------------------
 
