@@ -42,6 +42,16 @@ class ActorValueConfig(OnPolicyConfig):
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
 
+    def _check_minibatches(self, size: int) -> int:
+        """Checks ``minibatch_size``; returns the steps of a batch, of all processes together."""
+        self._check_shared_out("minibatch_size")
+        batch = self.num_envs * self.num_steps * distributed.world_size()
+        if size > batch:
+            raise ValueError(
+                f"minibatch_size: expected at most num_envs * num_steps = {batch}, got {size}"
+            )
+        return batch
+
 
 class ActorValue(OnPolicy[C]):
     """Policy and value network.

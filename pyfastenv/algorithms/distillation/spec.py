@@ -81,13 +81,7 @@ class Config(ActorValueConfig):
             if (given := getattr(self, name)) != only:
                 raise ValueError(f"{name}: expected {only!r}, got {given!r}: {why}")
         super().check()
-        self._check_shared_out("minibatch_size")
-        batch = self.num_envs * self.num_steps * distributed.world_size()
-        if self.minibatch_size > batch:
-            raise ValueError(
-                f"minibatch_size: expected at most num_envs * num_steps = {batch}, got "
-                f"{self.minibatch_size}"
-            )
+        self._check_minibatches(self.minibatch_size)
         with closing(make_training_envs(self, 1)) as envs:
             read_teacher(self.teacher, envs)
 

@@ -116,14 +116,8 @@ class Config(ActorValueConfig):
                 f"min_std: expected at most exp(log_std_init) = {math.exp(self.log_std_init):.3g}, "
                 f"the initial deviation, got {self.min_std}"
             )
-        self._check_shared_out("minibatch_size")
-        batch = self.num_envs * self.num_steps * distributed.world_size()
         # the first batch is alone in the trajectory pool
-        if self.minibatch_size > batch:
-            raise ValueError(
-                f"minibatch_size: expected at most num_envs * num_steps = {batch}, got "
-                f"{self.minibatch_size}"
-            )
+        batch = self._check_minibatches(self.minibatch_size)
         if self.normalize_obs and self.total_steps <= batch:
             raise ValueError(
                 f"total_steps: expected more than num_envs * num_steps = {batch}, in which the "
