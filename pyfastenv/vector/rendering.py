@@ -26,9 +26,8 @@ from pyfastenv.vector import opengl
 Frame = NDArray[np.uint8]
 # what the core says of a per-environment model field: name, offset in the row, shape
 Fields = Sequence[tuple[str, int, Sequence[int]]]
-# a commanded velocity (3,), of a command with these elements [m/s, m/s, rad/s]
+# a commanded velocity (3,): forward, sideways, turning [m/s, m/s, rad/s]
 Told = NDArray[np.float64] | None
-MOTION = ("forward", "sideways", "turning")
 
 # gymnasium's MujocoEnv takes these; the physics does not
 RENDER_KWARGS = (
@@ -279,6 +278,7 @@ class MujocoRenderer:
         self._options = mujoco.MjvOption()
         for flag, value in (visual_options or {}).items():
             self._options.flags[flag] = value
+        base = leaving_base(self._data)
         self._camera: Any = camera_id if camera_id is not None else camera_name
         self._follower: _Follower | None = None
         if self._camera is None:
@@ -286,9 +286,8 @@ class MujocoRenderer:
             self._camera = _free_camera(mujoco, self._data, config)
             if default_camera_config is None:
                 free = _free_camera(mujoco, self._data, config)
-                self._follower = _Follower(mujoco, self._data, free)
-        self._floors = _Floors(mujoco, self._data) if film else None
-        base = leaving_base(self._data)
+                self._follower = _Follower(mujoco, self._data, base, free)
+        self._floors = _Floors(mujoco, self._data, base) if film else None
         self._marks = CommandMarks(self._data, base) if base is not None else None
         self._size = height, width, max_geom
         self._may_change = renderer == "auto"
@@ -378,11 +377,11 @@ class _Floors:
     Args:
         mujoco: The package.
         data: Of the model that is drawn, which is changed, in the default pose.
+        base: Its :func:`leaving_base`.
     """
 
-    def __init__(self, mujoco: Any, data: Any):
-        self._data, model = data, data.model
-        self._base = leaving_base(data)
+    def __init__(self, mujoco: Any, data: Any, base: int | None):
+        self._data, self._base, model = data, base, data.model
         planes = model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)
         touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
         ends = (model.geom_size[:, :2] > 0.0).all(1)
@@ -425,12 +424,12 @@ class _Follower:
     Args:
         mujoco: The package.
         data: In the default pose; of what is drawn later.
+        base: Its :func:`leaving_base`.
         free: The free camera, which is changed.
     """
 
-    def __init__(self, mujoco: Any, data: Any, free: Any):
-        self._data, self._camera = data, free
-        self._base = leaving_base(data)
+    def __init__(self, mujoco: Any, data: Any, base: int | None, free: Any):
+        self._data, self._base, self._camera = data, base, free
         if self._base is None:
             return
         model, kinds = data.model, mujoco.mjtCamLight

@@ -6,8 +6,8 @@ Formulas: MuJoCo Playground 0.2, _src/locomotion/apollo/joystick.py and base.py.
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import MOTION
 from pyfastenv.suites.playground.walkers import STATE, Walker
+from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command
 from pyfastenv.tasks.language.rewards import reward_terms
 

@@ -9,8 +9,9 @@ import math
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import MOTION, TORSO
+from pyfastenv.suites.playground.legged import TORSO
 from pyfastenv.suites.playground.walkers import STATE, Walker
+from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms

@@ -7,8 +7,9 @@ joystick_gait_tracking.py and base.py, _src/locomotion/spot/joystick_gait_tracki
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import MOTION, Legged
+from pyfastenv.suites.playground.legged import Legged
 from pyfastenv.suites.playground.spot import Spot
+from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms

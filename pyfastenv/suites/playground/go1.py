@@ -6,7 +6,8 @@ Formulas: MuJoCo Playground 0.2, _src/locomotion/go1/joystick.py, handstand.py a
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.legged import MOTION, Legged
+from pyfastenv.suites.playground.legged import Legged
+from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms

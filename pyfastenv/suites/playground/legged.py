@@ -20,7 +20,6 @@ from pyfastenv.tasks.language.symmetry import (
     site_mirror,
 )
 
-MOTION = ("forward", "sideways", "turning")  # what a velocity commands [m/s, m/s, rad/s]
 TORSO = ("gyro", "local_linvel", "accelerometer", "upvector", "global_linvel", "global_angvel")
 
 

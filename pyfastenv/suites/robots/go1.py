@@ -5,7 +5,7 @@ import numpy as np
 
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.suites.playground.go1 import NOISE, Go1
-from pyfastenv.suites.playground.legged import MOTION
+from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.rewards import reward_terms
 

@@ -11,6 +11,8 @@ import numpy as np
 from pyfastenv.tasks.language.fields import Command, Drawn, given_name, held_name, until_name
 
 COMMAND_SETTINGS = ("low", "high", "every", "standing")
+# elements of a commanded velocity [m/s, m/s, rad/s], which films show
+MOTION = ("forward", "sideways", "turning")
 
 
 def setting_name(command: str, setting: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv import _core
 from pyfastenv.tasks.compiler.native import NativeTask
-from pyfastenv.tasks.language.commands import check_command_name, command_values
+from pyfastenv.tasks.language.commands import MOTION, check_command_name, command_values
 from pyfastenv.tasks.language.fields import Command, Drawn, given_name, held_name
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
@@ -30,7 +30,6 @@ from pyfastenv.tasks.pool.program import program_of
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import (
-    MOTION,
     RENDER_KWARGS,
     RenderThread,
     State,
@@ -162,7 +161,7 @@ class TaskVectorEnv(FastVectorEnv):
         if not isinstance(field, Drawn):
             return tasks[:, self._columns(name)].reshape(-1, *self._shape(name))
         at = mj_stateSize(self.task.model, mjtState.mjSTATE_INTEGRATION) + self._places[name].offset
-        rows = np.stack([self._core.row(i)[0] for i in range(self.num_envs)])
+        rows = self._rows()
         held = tasks[:, self._columns(held_name(name))] > 0.0
         values = np.where(
             held, tasks[:, self._columns(given_name(name))], rows[:, at : at + (field.size or 1)]
@@ -224,9 +223,11 @@ class TaskVectorEnv(FastVectorEnv):
         the task itself writes (``model_fields``), what is in force."""
         for field, at, shape in own_fields(self.task):
             if field == name and name != "hfield_data":
-                rows = np.stack([self._core.row(i)[0] for i in range(self.num_envs)])
-                return rows[:, at : at + math.prod(shape)].reshape(-1, *shape)
+                return self._rows()[:, at : at + math.prod(shape)].reshape(-1, *shape)
         return super().get_model_field(name)
+
+    def _rows(self) -> NDArray[np.float64]:
+        return np.stack([self._core.row(i)[0] for i in range(self.num_envs)])
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self._places[name].shape or ()
