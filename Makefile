@@ -318,10 +318,9 @@ asan-lanes: build/lanes/build.ninja  ## The same, shorter, under Address- and Un
 # Ray and Tianshou, each in an environment of its own that sees the packages of .venv and the extension there
 PACKAGE_nodes := 'ray[train]==2.60.0'
 PACKAGE_gradients := tianshou==2.0.1
-build/nodes/.installed build/gradients/.installed: build/%/.installed: $(VENV)/.test $(VENV)/.bench $(VENV)/.bench-train
+build/nodes/.installed build/gradients/.installed: build/%/.installed: $(VENV)/.test $(VENV)/.bench
 	$(BIN)/python -m venv build/$*
-	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
-	  > "$$(build/$*/bin/python -c '$(PURELIB)')/packages.pth"
+	$(call SEE_PACKAGES,build/$*)
 	grep -v '^pandas==' constraints.txt > build/$*/constraints.txt  # Tianshou wants an older one
 	build/$*/bin/python -m pip install --quiet --disable-pip-version-check -c build/$*/constraints.txt $(PACKAGE_$*)
 	touch $@

@@ -14,7 +14,8 @@ bool Turns(const mjModel& m, int site) {
          m.site_sameframe[site] != mjSAMEFRAME_BODYROT;
 }
 
-Equality MakeEquality(const mjModel& m, int i) {
+// `with_dofs`: lanes make its rows.
+Equality MakeEquality(const mjModel& m, int i, bool with_dofs) {
   Equality e{};
   const int object1 = m.eq_obj1id[i], object2 = m.eq_obj2id[i];
   std::copy_n(m.eq_data + ptrdiff_t{mjNEQDATA} * i, Equality::kData, e.data);
@@ -46,7 +47,7 @@ Equality MakeEquality(const mjModel& m, int i) {
     e.body1 = m.site_bodyid[object1];
     e.body2 = m.site_bodyid[object2];
   }
-  if (!AsksForConstraints(m)) {
+  if (with_dofs) {
     e.dofs1 = MaskOf(DofsThatMove(m, e.body1));
     e.dofs2 = MaskOf(DofsThatMove(m, e.body2));
   }
@@ -60,7 +61,7 @@ void Plan::AddEqualities(const mjModel& m) {
   if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_EQUALITY)) return;
   Tables& t = tables_;
   for (int i = 0; i < m.neq; ++i) {
-    Equality e = MakeEquality(m, i);
+    Equality e = MakeEquality(m, i, !t.asks_for_constraints);
     e.first_row = t.num_equality_rows;
     t.num_equality_rows += e.num_rows;
     e.softness = derivation_.AddFixedSoftness(t, m.eq_solref + ptrdiff_t{mjNREF} * i,
