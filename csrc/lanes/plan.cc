@@ -466,6 +466,7 @@ void Plan::AddTendonPieces(const mjModel& m, int i) {
       ++k;  // to the geom, which stands between two sites
       piece.geom = point(m.wrap_objid[k], m.geom_bodyid);
       piece.shape = m.wrap_type[k];
+      piece.is_cylinder = piece.shape == mjWRAP_CYLINDER;
       piece.radius = m.geom_size[3 * piece.geom.index];
       piece.side = SideSite(m, k);
       derivation_.KeepShape(piece.geom.index);

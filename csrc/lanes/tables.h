@@ -327,6 +327,7 @@ struct TendonPiece {
   TendonPoint site1, site2;
   TendonPoint geom;  // its index is -1: straight
   int shape;         // mjtWrap
+  bool is_cylinder;
   double radius;
   int side;        // the site by which the path passes; -1: any way
   double divisor;  // of the pulley before it
