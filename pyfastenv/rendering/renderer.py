@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from types import TracebackType
 from typing import Any, Self
 
 import mujoco
@@ -170,12 +169,7 @@ class Renderer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _disable(self, content: str) -> None:

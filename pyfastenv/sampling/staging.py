@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import gymnasium
@@ -663,12 +662,7 @@ class Collector(Generic[R]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _prepared(self, prepare: Callable[[], object] | None) -> _Task[R]:
