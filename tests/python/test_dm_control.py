@@ -11,7 +11,7 @@ from dm_control_suite import NUM_STARTS, SIGNIFICANCE, compare, make, starts
 from parity import compare_engines, step_both
 
 import pyfastenv
-from pyfastenv.suites import DM_CONTROL, packages, tasks
+from pyfastenv.suites import DM_CONTROL, tasks
 from pyfastenv.suites.dm_control import rewards
 from pyfastenv.tasks.language.find import load_task
 
@@ -145,12 +145,6 @@ def test_ids_and_parameters() -> None:
         ended = (any(env.step(np.zeros(1))[2:4]) for _ in range(2500))
         assert next((step for step, end in enumerate(ended, 1) if end), 2500) == limit
         env.close()
-
-
-def test_without_dm_control_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[dm-control\]'"):
-        pyfastenv.make_vec("PendulumSwingup-v1", 2)
 
 
 def test_a_start_is_not_sought_for_ever() -> None:

