@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
-
 import mujoco
 import numpy as np
 import pytest
@@ -164,25 +161,6 @@ def test_a_subclass_has_weights_of_its_own() -> None:
     assert Shaped.near_weight == 2.0
 
 
-@pytest.mark.parametrize(
-    ("returned", "said"),
-    [
-        (lambda: (1.0, False), r"must return \({…}, terminated\), got 1.0"),
-        (lambda: ({"neer": 1.0}, False), "no weight for 'neer'; reward_terms has near, effort"),
-        (lambda: ({}, False), r"must return \({…}, terminated\), got {}"),
-    ],
-)
-def test_mistakes_in_terms(returned: Any, said: str) -> None:
-    class Wrong(Shaped):
-        @pyfastenv.reward_terms(near=1.0, effort=1.0)
-        def step(self, data, action, info):
-            self.simulate(data)
-            return returned()
-
-    with pytest.raises(TypeError, match=said):
-        pyfastenv.make_vec(Wrong, 1)
-
-
 class Gathered(Shaped):
     """The same terms, in a dict that is made first and returned later."""
 
@@ -212,76 +190,6 @@ def test_terms_may_be_gathered_in_a_dict() -> None:
         assert_same(gathered.results, shaped.results)
         ended += gathered.action is not None and gathered.results[2][0]
     assert ended > 0
-
-
-class Sometimes(Shaped):
-    @pyfastenv.reward_terms(near=1.0, bonus=1.0)
-    def step(self, data, action, info):
-        self.simulate(data)
-        info["is_success"] = 0.0
-        terms = {"near": 1.0}
-        if data.qpos[1] > 0.0:
-            terms["bonus"] = 1.0
-        return terms, False
-
-
-class HandedOn(Shaped):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, action, info):
-        self.simulate(data)
-        info["is_success"] = 0.0
-        terms = {"near": 1.0}
-        others = terms
-        return terms, bool(others["near"] > 2.0)
-
-
-class ReadTooSoon(Shaped):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, action, info):
-        self.simulate(data)
-        info["is_success"] = 0.0
-        terms = {}
-        if data.time < 0.0:
-            terms["near"] += 1.0
-        terms["near"] = 1.0
-        return terms, False
-
-
-class BegunTwice(Shaped):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, action, info):
-        self.simulate(data)
-        info["is_success"] = 0.0
-        terms = {"near": 1.0}
-        if data.time > 1.0:
-            terms = {"near": 2.0}
-        return terms, False
-
-
-class NameComputed(Shaped):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, action, info):
-        self.simulate(data)
-        info["is_success"] = 0.0
-        terms = {"ne" + "ar": 1.0}
-        return terms, False
-
-
-@pytest.mark.parametrize(
-    ("task", "line", "said"),
-    [
-        (Sometimes, 6, "terms['bonus']: every step has the same terms: write it before, as 0.0"),
-        (HandedOn, 5, "terms: the terms' dict is only used as terms['name'], and returned"),
-        (ReadTooSoon, 6, "terms['near']: it is read before it is written"),
-        (BegunTwice, 6, "terms: the terms' dict begins once, and in every step"),
-        (NameComputed, 4, "terms: a term's name is a text, written out"),
-    ],
-)
-def test_dicts_of_terms_that_stay_dicts(task: type[Any], line: int, said: str) -> None:
-    with pytest.raises(TaskCodeError) as caught:
-        pyfastenv.make_vec(task, 1)
-    first = inspect.getsourcelines(task.step)[1]
-    assert f"test_task_helpers.py:{first + line}, in step: {said}" in str(caught.value)
 
 
 class Handed(Arm):

@@ -263,12 +263,13 @@ class Slip(NamedTuple):
 _LATE = "if data.time > 0.05: "
 
 
-def _step(terms: str) -> str:
-    """A step that returns these terms, in the place of the file's."""
+def _step(terms: str, *lines: str, ended: str = "False", weights: str = "near=1.0") -> str:
+    """A step of these lines that returns these terms, in the place of the file's."""
+    body = "".join(f"        {line}\n" for line in lines)
     return (
-        "@pyfastenv.reward_terms(near=1.0)\n    def step(self, data, action, info):\n"
-        "        self.simulate(data)\n        info['x'] = 0.0\n"
-        f"        return {terms}, False\n\n    def observation("
+        f"@pyfastenv.reward_terms({weights})\n    def step(self, data, action, info):\n"
+        f"        self.simulate(data)\n        info['x'] = 0.0\n{body}"
+        f"        return {terms}, {ended}\n\n    def observation("
     )
 
 
@@ -322,6 +323,36 @@ SLIPS = [
          "'near': expected a number, got array([1., 1.])", "np.ones(2)}"),
     Slip("late_term", "def observation(", _step("{'near': math.nan if data.time > 0.05 else 1.0}"),
          "the reward term 'near' is not finite: nan", "math.nan"),
+    Slip("terms_number", "def observation(", _step("1.0"),
+         "must return ({…}, terminated), got 1.0", None),
+    Slip("no_terms", "def observation(", _step("{}"),
+         "must return ({…}, terminated), got {}", None),
+    Slip("term_sometimes", "def observation(", _step("terms", "terms = {'near': 1.0}",
+         "if data.qpos[1] > 0.0: terms['more'] = 1.0", weights="near=1.0, more=1.0"),
+         "terms['more']: every step has the same terms: write it before, as 0.0", "terms['more']"),
+    Slip("terms_handed_on", "def observation(", _step("terms", "terms = {'near': 1.0}",
+         "others = terms", ended="bool(others['near'] > 2.0)"),
+         "terms: the terms' dict is only used as terms['name'], and returned", "others = terms"),
+    Slip("term_read_too_soon", "def observation(", _step("terms", "terms = {}",
+         "if data.time < 0.0: terms['near'] += 1.0", "terms['near'] = 1.0"),
+         "terms['near']: it is read before it is written", "+= 1.0"),
+    Slip("terms_begun_twice", "def observation(", _step("terms", "terms = {'near': 1.0}",
+         "if data.time > 1.0: terms = {'near': 2.0}"),
+         "terms: the terms' dict begins once, and in every step", "{'near': 2.0}"),
+    Slip("term_name_computed", "def observation(", _step("terms", "terms = {'ne' + 'ar': 1.0}"),
+         "terms: a term's name is a text, written out", "'ne' +"),
+    Slip("endings_without_terms", "{returned}, abs(data.qpos[1]) > 1.0", "1.0, {'fallen': False}",
+         "names are for @pyfastenv.reward_terms"),
+    Slip("no_endings", "def observation(", _step("{'near': 1.0}", ended="{}"),
+         "expected terminated as True or False, or by names", None),
+    Slip("ending_number", "def observation(", _step("{'near': 1.0}",
+         ended="{'fallen': data.qpos[0]}"),
+         "'fallen': expected True or False, got np.float64", None),
+    Slip("ending_with_a_space", "def observation(", _step("{'near': 1.0}",
+         ended="{'has fallen': False}"), "got 'has fallen'", None),
+    Slip("ending_sometimes", "def observation(", _step("{'near': 1.0}", "ended = {'away': False}",
+         "if data.qpos[0] > 10.0: ended['fallen'] = True", ended="ended"),
+         "ended['fallen']: every step has the same terms", "ended['fallen']"),
     Slip("network_file", "def reset(", "def setup(self):\n        self.net = load_mlp('no.npz')\n\n"
          "    def reset(", "no.npz", "load_mlp('no.npz')"),
     Slip("network_layers", "def reset(", "def setup(self):\n        self.net = load_mlp({'w': "

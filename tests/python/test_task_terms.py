@@ -17,7 +17,7 @@ from pole_task import Judged, Longer, Pole
 
 import pyfastenv
 from pyfastenv.algorithms import ppo, sac
-from pyfastenv.errors import EnvError, TaskCodeError
+from pyfastenv.errors import EnvError
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.sampling.device_sampling import DeviceSampler
 from pyfastenv.tools.report import write_report
@@ -197,9 +197,6 @@ def test_trainings_and_reports_have_them(algorithm: Any, tmp_path: Path) -> None
     assert f"<tr><td>terminated_away</td><td>{row['eval/terminated_away']:.0%}</td></tr>" in page
 
 
-# ---- mistakes ------------------------------------------------------------------------------------
-
-
 def test_a_term_that_is_nan_is_named() -> None:
     envs = pyfastenv.make_vec(Pole, 4, broken=0.1)
     envs.reset(seed=0)
@@ -211,59 +208,3 @@ def test_a_term_that_is_nan_is_named() -> None:
     lines, first = inspect.getsourcelines(Pole.step)
     line = first + max(i for i, line in enumerate(lines) if '"middle": middle' in line)
     assert f"pole_task.py:{line})" in message
-
-
-class Unnamed(Pole):
-    def step(self, data, action):
-        self.simulate(data)
-        return 1.0, {"fallen": False}
-
-
-class NoReason(Pole):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, info):
-        self.simulate(data)
-        return {"near": 1.0}, {}
-
-
-class Measured(Pole):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, info):
-        self.simulate(data)
-        return {"near": 1.0}, {"fallen": data.qpos[0]}
-
-
-class Spaced(Pole):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, info):
-        self.simulate(data)
-        return {"near": 1.0}, {"has fallen": False}
-
-
-class Sometimes(Pole):
-    @pyfastenv.reward_terms(near=1.0)
-    def step(self, data, info):
-        self.simulate(data)
-        ended = {"away": False}
-        if data.qpos[0] > 10.0:
-            ended["fallen"] = True
-        return {"near": 1.0}, ended
-
-
-@pytest.mark.parametrize(
-    ("task", "error", "said"),
-    [
-        (Unnamed, TypeError, r"got {'fallen': False} \(.*:\d+\); names are for @pyfastenv.reward_"),
-        (NoReason, TypeError, r"NoReason.step: expected terminated as True or False, or by names"),
-        (Measured, TypeError, r"Measured.step: 'fallen': expected True or False, got np.float64"),
-        (Spaced, TypeError, r"Spaced.step: expected terminated .*, got 'has fallen'"),
-        (
-            Sometimes,
-            TaskCodeError,
-            r"test_task_terms.py:\d+, in step: ended\['fallen'\]: every step has the same terms",
-        ),
-    ],
-)
-def test_mistakes_in_endings(task: type[Any], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
-        pyfastenv.make_vec(task, 1)
