@@ -103,7 +103,6 @@ def measure_case(
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds = 4 if options.quick else 9
     cases = [case for case in CASES if file_of(case[0]) is not None]

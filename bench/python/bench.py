@@ -26,7 +26,6 @@ class Options(sections.Options):
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     warnings.filterwarnings("ignore", module="gymnasium")
     if not has_envpool():

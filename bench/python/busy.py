@@ -61,7 +61,6 @@ def beside(repeats: int, seconds: float) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     how = (1, 0.5) if options.quick else (5, 2.0)
     measured = {"alone": partial(rates, *how), "busy": partial(beside, *how)}

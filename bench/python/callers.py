@@ -152,7 +152,6 @@ def judo(rounds: int) -> Iterator[sections.Row]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds = 3 if options.quick else 7
     kinds: dict[str, Callable[[int], Iterator[sections.Row]]] = {"shapes": shapes, "judo": judo}

@@ -419,7 +419,6 @@ def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     warnings.simplefilter("ignore")  # the libraries use what their own parts deprecate
 

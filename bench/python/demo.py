@@ -17,7 +17,6 @@ SECONDS = 6.0
 
 
 def main() -> None:
-    """The program."""
     warnings.filterwarnings("ignore", module="gymnasium")
     for env_id in ENV_IDS:
         difference = first_difference(env_id)

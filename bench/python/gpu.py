@@ -176,7 +176,6 @@ def experiments(quick: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     if not torch.cuda.is_available():
         sys.exit("bench-gpu: PyTorch finds no CUDA device here; nothing was measured")

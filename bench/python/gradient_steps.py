@@ -372,7 +372,6 @@ SECTIONS = {
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     torch.set_num_threads(1)
     sections.run(

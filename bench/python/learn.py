@@ -149,7 +149,6 @@ def print_plan(study: Study, output: Path) -> None:
 
 
 def main() -> None:
-    """The program."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog="Other options are the algorithm's: --total-steps 2000.",

@@ -111,7 +111,6 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     torch.set_num_threads(1)
 

@@ -154,7 +154,6 @@ SECTIONS: dict[str, Callable[[bool], Iterable[Row]]] = {
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     torch.set_num_threads(THREADS)
     sections.run(

@@ -70,7 +70,6 @@ def probe(name: str, env_id: str, num_envs: int, num_threads: int) -> dict[str, 
 
 
 def main() -> None:
-    """The program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--contestant", choices=list(CONTESTANTS), default="pyfastenv")
     parser.add_argument("--env-id", default="HalfCheetah-v5")

@@ -118,7 +118,6 @@ def draw(curve: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     torch.set_num_threads(1)
     torch.manual_seed(0)

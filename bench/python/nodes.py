@@ -263,7 +263,6 @@ class Options(sections.Options):
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     with tempfile.TemporaryDirectory(prefix="nodes") as folder:
         cases = {n: partial(measured, case, Path(folder) / n) for n, case in CASES.items()}

@@ -166,7 +166,6 @@ def starts(env_id: str, repeats: int, byte_code: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     sys.path.insert(0, str(EXAMPLES))
 

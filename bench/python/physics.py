@@ -131,7 +131,6 @@ def planning_costs(rounds: int) -> Iterator[sections.Row]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds = 3 if options.quick else 7
     sections.run(

@@ -150,7 +150,6 @@ def memories() -> Iterator[sections.Row]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds, seconds = (1, 0.5) if options.quick else (7, 2.0)
     sections.run(

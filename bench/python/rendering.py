@@ -114,7 +114,6 @@ def differences() -> Iterator[sections.Row]:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds, seconds = (2, 0.05) if options.quick else (7, 0.2)
     sections.run(

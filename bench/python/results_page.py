@@ -522,7 +522,6 @@ def write_all(folder: Path) -> None:
 
 
 def main() -> None:
-    """The program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
     write_all(parser.parse_args().output)

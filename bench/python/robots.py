@@ -238,7 +238,6 @@ class Options(sections.Options):
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     torch.set_num_threads(1)
 

@@ -147,7 +147,6 @@ def compare(env_id: str, args: Options) -> sections.Row:
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(Options, description=__doc__)
     sections.run(
         f"suites_{options.which}",

@@ -177,7 +177,6 @@ SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
 
 
 def main() -> None:
-    """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     torch.set_num_threads(1)
     template = Path(__file__).parent / "templates" / "train.md"

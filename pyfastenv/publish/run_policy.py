@@ -67,7 +67,6 @@ def check_command(drawn: Any, command: list[float] | None, parser: argparse.Argu
 
 
 def main() -> None:
-    """The program."""
     import onnxruntime
 
     parser = argparse.ArgumentParser(description=__doc__)
