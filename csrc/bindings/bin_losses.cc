@@ -2,7 +2,6 @@
 // and what its policy does.
 #include <pybind11/pybind11.h>
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <numpy/ufuncobject.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 

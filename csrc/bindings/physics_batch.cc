@@ -5,7 +5,6 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>

@@ -1,6 +1,5 @@
 #include "bindings/rollout.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

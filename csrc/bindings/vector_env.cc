@@ -5,8 +5,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <optional>
 
 #include "bindings/arguments.h"

@@ -1,7 +1,5 @@
 #include "core/batch_work.h"
 
-#include <chrono>
-
 namespace pyfastenv {
 
 using Clock = CostEstimate::Clock;

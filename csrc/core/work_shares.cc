@@ -1,6 +1,5 @@
 #include "core/work_shares.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace pyfastenv {
