@@ -169,18 +169,6 @@ def test_randomised_physics_is_drawn_per_episode_and_part_of_snapshots() -> None
     calm.set_model_field("body_mass", calm.get_model_field("body_mass"))
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "said"),
-    [
-        ({"body_mas": scale(0.8, 1.2)}, ValueError, "body_mas"),
-        ({"body_mass": (0.8, 1.2)}, TypeError, "scale"),
-    ],
-)
-def test_mistakes_in_randomise(given: Any, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
-        pyfastenv.make_vec(Quadruped, 2, randomise=given)
-
-
 def test_unknown_arguments_name_the_known_ones() -> None:
     with pytest.raises(TypeError, match=r"no argument 'stiffnes'; there are .*stiffness"):
         pyfastenv.make_vec(Quadruped, 2, stiffnes=1.0)
