@@ -285,17 +285,17 @@ def test_skip_checks(model: Any) -> None:
 def test_outputs_are_filled(model: Any) -> None:
     """In place where that is possible; arrays of another kind get a copy."""
     x, u = states(model, N), controls(model, N, STEPS)
-    expected = physics.rollout(model, make_data(model), x, u)[0]
-    assert expected is not None
-    state = np.empty_like(expected)
-    assert physics.rollout(model, make_data(model), x, u, state=state)[0] is state
-    assert_bits(state, expected)
-    spread, single = np.empty((N, STEPS, 2 * x.shape[1])), np.empty_like(expected, np.float32)
-    physics.rollout(model, make_data(model), x, u, state=spread[..., ::2])
-    single[:] = np.nan
-    physics.rollout(model, make_data(model), x, u, state=single)
-    assert_bits(spread[..., ::2].copy(), expected)
-    assert np.array_equal(single, expected.astype(np.float32))
+    both = physics.rollout(model, make_data(model), x, u)
+    for i, (name, expected) in enumerate(zip(("state", "sensordata"), both, strict=True)):
+        assert expected is not None
+        exact, single = np.empty_like(expected), np.empty_like(expected, np.float32)
+        assert physics.rollout(model, make_data(model), x, u, **{name: exact})[i] is exact
+        spread = np.empty((N, STEPS, 2 * expected.shape[2]))
+        physics.rollout(model, make_data(model), x, u, **{name: spread[..., ::2]})
+        physics.rollout(model, make_data(model), x, u, **{name: single})
+        for filled in (exact, spread[..., ::2].copy()):
+            assert_bits(filled, expected)
+        assert np.array_equal(single, expected.astype(np.float32))
 
 
 def test_rollout_object(model: Any) -> None:

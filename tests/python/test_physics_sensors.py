@@ -280,18 +280,6 @@ def test_outputs_that_do_not_fit(given: Any, message: str) -> None:
         physics.rollout(model, make_data(model), x, u, sensordata=given)
 
 
-def test_outputs_of_other_kinds_are_filled() -> None:
-    model = the_robot(OF_LANES)
-    x, u = states(model, N), controls(model, N, STEPS)
-    expected = physics.rollout(model, make_data(model), x, u)[1]
-    single = np.empty_like(expected, np.float32)
-    spread = np.empty((N, STEPS, 2 * expected.shape[2]))
-    physics.rollout(model, make_data(model), x, u, sensordata=single)
-    physics.rollout(model, make_data(model), x, u, sensordata=spread[..., ::2])
-    assert np.array_equal(single, expected.astype(np.float32))
-    assert_bits(spread[..., ::2].copy(), expected)
-
-
 def test_robots_without_sensors_have_none() -> None:
     model = robot("Hopper")
     _, sensordata = physics.rollout(model, make_data(model), states(model, 3), nstep=2)
