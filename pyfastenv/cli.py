@@ -390,7 +390,7 @@ def evaluate(
         print(command_table(evaluate_commands(_checkpoint(run, best), episodes, seed)))
         return
     from pyfastenv.runs.saved import evaluate_run
-    from pyfastenv.tools.terms import term_names, term_text
+    from pyfastenv.tools.terms import LEGEND, term_names, term_text
 
     metrics = evaluate_run(_checkpoint(run, best), episodes, seed).metrics()
     print(
@@ -398,7 +398,10 @@ def evaluate(
         f"({metrics['eval/return_min']:,.1f} to {metrics['eval/return_max']:,.1f}), "
         f"length {metrics['eval/length']:,.1f}, {episodes} episodes"
     )
-    for name in term_names(metrics, "eval"):
+    names = term_names(metrics, "eval")
+    if names:
+        print(LEGEND)
+    for name in names:
         print(f"{name:24} {term_text(metrics, 'eval', name)}")
 
 

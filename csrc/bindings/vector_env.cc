@@ -20,6 +20,7 @@
 #include "bindings/results.h"
 #include "bindings/rollout.h"
 #include "bindings/task.h"
+#include "core/stacked_env.h"
 #include "envs/registry.h"
 
 namespace pyfastenv {
@@ -59,6 +60,7 @@ struct Arguments {
   std::optional<int> max_episode_steps;  // none: gymnasium's
   bool copy = true;
   bool infos = true;
+  int frame_stack = 1;   // of the latest observations, which are one together
   bool amended = false;  // returns are made of what `amend` is told
   std::string engine;
   py::list seeds;  // one int per environment
@@ -79,6 +81,7 @@ struct Arguments {
     keywords.Read("max_episode_steps", max_episode_steps);
     keywords.Read("copy", copy);
     keywords.Read("infos", infos);
+    keywords.Read("frame_stack", frame_stack);
     keywords.Read("amended", amended);
     keywords.Read("engine", engine);
     keywords.Read("seeds", seeds);
@@ -87,7 +90,8 @@ struct Arguments {
     keywords.Read("pixels", pixels);
     keywords.CheckAllRead();
     for (const auto& [name, value] :
-         {std::pair("num_envs", num_envs), std::pair("num_threads", num_threads)}) {
+         {std::pair("num_envs", num_envs), std::pair("num_threads", num_threads),
+          std::pair("frame_stack", frame_stack)}) {
       if (value >= 1) continue;
       throw UsageError(Code::kValue, std::string(name) + ": expected a positive integer, got " +
                                          std::to_string(value));
@@ -105,7 +109,9 @@ class PyVectorEnv {
     const EnvEntry* entry = task ? nullptr : &FindEnv(arguments.env_id);
     ModelCache models(arguments.assets_dir, task ? task->parts : ModelParts::kPhysics, engine);
     const auto make = [&]() -> std::unique_ptr<Environment> {
-      return task ? MakeFunctionEnv(task, models) : entry->make(params, models);
+      auto env = task ? MakeFunctionEnv(task, models) : entry->make(params, models);
+      if (arguments.frame_stack == 1) return env;
+      return std::make_unique<StackedEnv>(std::move(env), arguments.frame_stack);
     };
     std::unique_ptr<Environment> first = make();
     explain_ = arguments.explain;

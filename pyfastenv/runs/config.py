@@ -81,6 +81,9 @@ class RunConfig:
     compact_obs: bool = False
     """Leave contact forces and inertias out of Ant's and Humanoid's observations: 27 numbers in
     place of 105, 45 in place of 348. Others have none."""
+    frame_stack: int | None = field(default=None, metadata=at_least(1))
+    """The latest observations that are seen as one, the oldest first (make_vec's); None: the last.
+    Own tasks have histories, pixels a frame_stack of their own."""
     num_envs: int = field(metadata=at_least(1))
     """How many environments are stepped at once (in each process)."""
     num_threads: int = field(default=0, metadata=at_least(0) | MAY_DIFFER)
@@ -144,7 +147,8 @@ class RunConfig:
 
     def env_defaults(self) -> dict[str, Any]:
         """The environment's own arguments that ``env_kwargs`` may have otherwise."""
-        return dict(_COMPACT.get(self.env_id.rpartition("/")[2], {})) if self.compact_obs else {}
+        compact = _COMPACT.get(self.env_id.rpartition("/")[2], {}) if self.compact_obs else {}
+        return {**compact, **({"frame_stack": self.frame_stack} if self.frame_stack else {})}
 
     @classmethod
     def preset(cls, env_id: str, **fields: Any) -> Self:

@@ -126,6 +126,13 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
 
 def _begin_again(config: RunConfig, folder: Path, origin: Path, path: Path | None) -> None:
     """Says that a run begins again for want of a checkpoint, and sees that nothing is lost."""
+    rows = read_metrics(origin) if (origin / METRICS).is_file() else []
+    reached = rows[-1]["step"] if rows else 0
+    due = first_checkpoint(origin, read_config(origin)[1])
+    why = (
+        f"nothing had been saved when it ended after step {reached:,}, so these steps are lost "
+        f"(its first checkpoint was due at {due:,}; train --checkpoint-every saves sooner)"
+    )
     kept, where = "", "" if path is None else f" at {path}"
     if has_lost_checkpoints(origin):
         if not config.auto_resume or folder != origin:
@@ -133,8 +140,8 @@ def _begin_again(config: RunConfig, folder: Path, origin: Path, path: Path | Non
                 f"{origin}: its checkpoints are gone, so it would begin again: put them back "
                 f"into {origin / CHECKPOINTS}, or begin a new run with pyfastenv train"
             )
-        kept = f"; what was here is in {_set_aside(folder)}"
-    print(f"pyfastenv: {origin}: no checkpoint: beginning again{where}{kept}", file=sys.stderr)
+        why, kept = "no checkpoint", f"; what was here is in {_set_aside(folder)}"
+    print(f"pyfastenv: {origin}: {why}: beginning again{where}{kept}", file=sys.stderr)
 
 
 def _set_aside(folder: Path) -> Path:

@@ -52,10 +52,25 @@ class Transitions(NamedTuple):
 
 
 class RowLayout(NamedTuple):
-    """Where a transition's parts stand in a row of a :class:`ReplayPool`."""
+    """Where a transition's parts stand in a row of a :class:`ReplayPool`.
+
+    Policy and critic see columns of the observations, which may overlap: a row has each once.
+    """
 
     obs_size: int
     action_size: int
+    policy: slice = slice(None)
+    critic: slice = slice(None)
+
+    @property
+    def policy_size(self) -> int:
+        """Columns that the policy sees."""
+        return len(range(self.obs_size)[self.policy])
+
+    @property
+    def critic_size(self) -> int:
+        """Columns that the critic sees."""
+        return len(range(self.obs_size)[self.critic])
 
     @property
     def width(self) -> int:
@@ -73,8 +88,12 @@ class RowLayout(NamedTuple):
         """``(…, obs_size)``, a view like all others."""
         return rows[..., : self.obs_size]
 
+    def actions(self, rows: Tensor) -> Tensor:
+        """``(…, action_size)``."""
+        return rows[..., self.obs_size : self.obs_size + self.action_size]
+
     def obs_actions(self, rows: Tensor) -> Tensor:
-        """``(…, obs_size + action_size)``: what a critic or a model sees."""
+        """``(…, obs_size + action_size)``: what a model sees."""
         return rows[..., : self.obs_size + self.action_size]
 
     def next_obs(self, rows: Tensor) -> Tensor:

@@ -43,7 +43,8 @@ class Episodes:
 
 
 def episode_means(infos: Mapping[str, Tensor]) -> dict[str, float]:
-    """Means over episodes of the infos that sum one up: ``episode_…`` and ``terminated_…``.
+    """Means over episodes of the infos that sum one up: ``episode_…``, ``terminated_…`` and
+    ``is_success``.
 
     Args:
         infos: ``(E,)`` each, of the episodes' last steps; those that are NaN are left out.
@@ -54,7 +55,7 @@ def episode_means(infos: Mapping[str, Tensor]) -> dict[str, float]:
     means = {
         name.removeprefix("episode_"): float(values.nanmean())
         for name, values in infos.items()
-        if name.startswith(("episode_", "terminated_"))
+        if name.startswith(("episode_", "terminated_")) or name == "is_success"
     }
     return {name: mean for name, mean in means.items() if math.isfinite(mean)}
 

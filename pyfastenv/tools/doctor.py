@@ -93,15 +93,12 @@ def examine_model(file: Path) -> Iterator[Finding]:
         FileNotFoundError: There is none.
         ValueError: It is no model; the message is MuJoCo's.
     """
-    import mujoco
-
     from pyfastenv.physics.costs import measure_costs
+    from pyfastenv.tasks.language.models import read_model_file
 
     if not file.is_file():
         raise FileNotFoundError(f"{file}: no such file")
-    binary = file.suffix == ".mjb"
-    load = mujoco.MjModel.from_binary_path if binary else mujoco.MjModel.from_xml_path
-    costs = measure_costs(load(str(file)))
+    costs = measure_costs(read_model_file(file, f"model: {file}"))
     rate = f"{costs.steps_per_second:,.0f} steps/s on one thread"
     if costs.refusal is None:
         yield Finding("speed", "ok", f"{rate} in lanes, {costs.times_mj_step:.1f} times mj_step")

@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 
 from pyfastenv.runs.atomic import write_text
+from pyfastenv.tasks.language.models import read_model_file
 
 _STEP = 0.02  # seconds between actions, about
 _FLOOR = """
@@ -38,7 +39,7 @@ def new_velocity_task(model: Path, output: Path) -> str:
         raise FileNotFoundError(f"output: there is no folder {output.parent}")
     if not model.is_file():
         raise FileNotFoundError(f"model: there is no file {model}")
-    robot = mujoco.MjModel.from_xml_path(str(model))
+    robot = read_model_file(model, f"model: {model}")
     _check(robot, model)
     name = output.stem.title().replace("_", "")
     has_floor = bool((robot.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)).any())

@@ -67,6 +67,7 @@ class Choice(NamedTuple):
 
 
 PLAIN = "plain PyTorch"
+ONLY_WITH_AMP = "only with amp"  # why_not's answer that needs no note
 
 
 def changed_functions(functions: Any) -> dict[str, Any]:
@@ -181,7 +182,8 @@ class Chooser(Generic[L]):
                 continue
             reason = candidate.why_not(learner)
             if reason is None:
-                note = self._note(candidate.name, changes) if changes else ""
+                told = [each for each in reasons if not each.endswith(ONLY_WITH_AMP)]
+                note = self._note(candidate.name, told) if told else ""
                 return Choice(candidate(learner), candidate.name, note, tuple(changes))
             reasons.append(f"{candidate.name}: {reason}")
         reasons = reasons or [f"nothing here is of kind {kind}"]

@@ -47,25 +47,34 @@ class ActorCriticOptions:
 
 
 class Batch(NamedTuple):
-    """A minibatch of K seeds; views of its rows."""
+    """A minibatch of K seeds; views of its rows.
 
-    obs: Tensor  # (K, B, obs_size)
+    Critics see what the policy sees but where the environment says otherwise
+    (:mod:`pyfastenv.sampling.obs_groups`).
+    """
+
+    obs: Tensor  # (K, B, policy_size) what the policy sees
     actions: Tensor  # (K, B, action_size) in [-1, 1]
     rewards: Tensor  # (K, B)
-    next_obs: Tensor  # (K, B, obs_size)
+    next_obs: Tensor  # (K, B, policy_size)
     # (K, B): 0 where the episode was terminated, 1 elsewhere, at time limits too; with n-step
     # returns 1 becomes gamma ** (m - 1) after m steps
     continues: Tensor
+    critic_obs: Tensor  # (K, B, critic_size) what critics see
+    next_critic_obs: Tensor  # (K, B, critic_size)
 
     @classmethod
     def of(cls, rows: Tensor, layout: RowLayout) -> Batch:
         """Splits rows ``(K, B, width)`` into the parts of a batch."""
+        obs, next_obs = layout.obs(rows), layout.next_obs(rows)
         return cls(
-            layout.obs(rows),
-            layout.obs_actions(rows)[..., layout.obs_size :],
+            obs[..., layout.policy],
+            layout.actions(rows),
             layout.rewards(rows),
-            layout.next_obs(rows),
+            next_obs[..., layout.policy],
             layout.continues(rows),
+            obs[..., layout.critic],
+            next_obs[..., layout.critic],
         )
 
 
@@ -262,7 +271,9 @@ class ActorCritic(ABC):
             action_space: Of one environment.
             **fields: As of :class:`PolicySpec`.
         """
-        return policies_of(self.actor, self.layout.obs_size, action_space, self.device, **fields)
+        layout = self.layout
+        fields |= {"row_begin": layout.policy.start or 0, "row_size": layout.obs_size}
+        return policies_of(self.actor, layout.policy_size, action_space, self.device, **fields)
 
     # ---- saving ------------------------------------------------------------------------------
 

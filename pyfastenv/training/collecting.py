@@ -16,6 +16,7 @@ from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout, Transitions
 from pyfastenv.sampling.device_sampling import DeviceSampler, check_observations
 from pyfastenv.sampling.exploration import continuous_actions, explore
+from pyfastenv.sampling.obs_groups import Seen
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, joined_infos, rollout
 from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.loop import episode_metrics
@@ -44,7 +45,7 @@ class SeedCollector:
         self.envs = make_training_envs(config, config.num_seeds * config.num_envs)
         self.actions = self.find_actions(self.envs, config.algorithm)
         obs_size = self.envs.obs_size
-        self.layout = RowLayout(obs_size, len(self.actions))
+        self.layout = RowLayout(obs_size, len(self.actions), *Seen.of(self.envs))
         self._policy_ids = [k for k in range(config.num_seeds) for _ in range(config.num_envs)]
         self._batch: RolloutBatch | None = None
         self.obs = torch.empty(config.num_seeds, 0, obs_size)

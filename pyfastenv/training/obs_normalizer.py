@@ -76,9 +76,9 @@ class SeedNormalizers:
         for one, mine in zip(self._each, obs, strict=True):
             one.update(mine)
 
-    def spec_fields(self) -> dict[str, Any]:
-        """The arguments of :class:`pyfastenv.PolicySpec` for K policies."""
-        fields = [one.spec_fields() for one in self._each]
+    def spec_fields(self, seen: slice) -> dict[str, Any]:
+        """The arguments of :class:`pyfastenv.PolicySpec` for K policies that see these columns."""
+        fields = [one.spec_fields(seen) for one in self._each]
         return {
             name: value if name == "obs_clip" else np.concatenate([each[name] for each in fields])
             for name, value in fields[0].items()

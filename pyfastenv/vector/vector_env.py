@@ -94,6 +94,10 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             :class:`pyfastenv.vector.pixels.PixelOptions` has, such as ``{"height": 84, "width":
             84, "camera": "track"}`` (docs/rendering.md, "Learning from pixels"). None: they are
             numbers.
+        frame_stack: An observation is so many of the latest ones in one flat array, the oldest
+            first; an episode begins with its first one so many times. What gymnasium's
+            ``FlattenObservation(FrameStackObservation(env, frame_stack))`` gives. None: the latest
+            alone. Pictures have an option of their own, own tasks histories (docs/own_tasks.md).
         **kwargs: The environment's own arguments (gymnasium's names and defaults), and those of
             gymnasium's renderer: ``width``, ``height``, ``camera_id``, ``camera_name``,
             ``default_camera_config``, ``max_geom``, ``visual_options``; ``film``, True for a floor
@@ -125,6 +129,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         render_mode: str | None = None,
         engine: str = "auto",
         pixels: Mapping[str, Any] | None = None,
+        frame_stack: int | None = None,
         **kwargs: Any,
     ):
         self._arguments = {
@@ -139,6 +144,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             "render_mode": render_mode,
             "engine": engine,
             "pixels": pixels,
+            "frame_stack": frame_stack,
             **kwargs,
         }
         self.num_envs = integer("num_envs", num_envs, minimum=1)
@@ -163,6 +169,14 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
                 raise ValueError(
                     f"pixels: with_state: {env_id}'s observations are a Dict: expected False"
                 )
+        self.frame_stack = 1
+        if frame_stack is not None:
+            self.frame_stack = integer("frame_stack", frame_stack, minimum=1, below=2**10)
+            other = "pixels have a frame_stack of their own" if pixels is not None else ""
+            if self._task is not None:
+                other = f"{env_id} is an own task, which keeps histories by itself (refill)"
+            if other:
+                raise ValueError(f"frame_stack: expected None, got {frame_stack}: {other}")
         self._seeds = _draw_seeds(self.num_envs)
         try:
             self._core: _core.VectorEnv = self._make_core(
@@ -176,6 +190,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
                 max_episode_steps=max_episode_steps,
                 copy=bool(copy),
                 infos=bool(infos),
+                frame_stack=self.frame_stack,
                 amended=False,
                 engine=arguments.engine(engine),
                 seeds=self._seeds,

@@ -1,5 +1,6 @@
 """Small tasks with Dict observations, for the tests of all that must pass them on."""
 
+import gymnasium
 import numpy as np
 
 import pyfastenv
@@ -61,6 +62,16 @@ class Apart(Arm):
         "policy": ("achieved_goal", "desired_goal"),
         "critic": ("observation", "achieved_goal"),
     }
+
+
+class Choosing(Apart):
+    """The same, whose actions are numbers."""
+
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def step(self, data, action, info):
+        data.ctrl[:] = action - 1.0
+        return Arm.step(self, data, action, info)
 
 
 class Sided(Arm):

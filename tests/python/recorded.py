@@ -9,6 +9,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from pyfastenv.tasks.pool.env import make_limited
+
 
 def swing_up(obs: Any, rng: np.random.Generator) -> Any:
     """Pendulum-v1's action: swings while it hangs, holds what stands; with noise."""
@@ -21,7 +23,7 @@ def swing_up(obs: Any, rng: np.random.Generator) -> Any:
 @cache
 def dataset_of(env_id: str) -> SimpleNamespace:
     """A few episodes; stands for ``minari.load_dataset``."""
-    env = gymnasium.make(env_id)
+    env = (make_limited if ":" in env_id else gymnasium.make)(env_id)
     rng = np.random.default_rng(0)
     env.action_space.seed(0)
     pendulum = env_id == "Pendulum-v1"
@@ -47,4 +49,7 @@ def _play(env: Any, seed: int, act: Any) -> SimpleNamespace:
         steps.append((action, reward, terminated, truncated))
     names = ("actions", "rewards", "terminations", "truncations")
     columns = dict(zip(names, map(np.array, zip(*steps, strict=True)), strict=True))
-    return SimpleNamespace(observations=np.array(observations), **columns)
+    seen: Any = np.array(observations)
+    if isinstance(obs, dict):
+        seen = {name: np.array([each[name] for each in observations]) for name in obs}
+    return SimpleNamespace(observations=seen, **columns)

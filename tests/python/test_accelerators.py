@@ -28,7 +28,7 @@ from small_learners import (
 )
 from torch import Tensor, nn
 
-from pyfastenv import cli
+from pyfastenv import _core, cli
 from pyfastenv.algorithms import ppo, sac, td3
 from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
@@ -310,6 +310,10 @@ def test_each_option_is_what_it_says() -> None:
         "fast without amp)"
     )
     assert amp.iterate()["loss/value"] > 0.0
+    apart = make(small("sac", env_id="dict_tasks:Apart", amp=True)).acceleration
+    assert apart.name == "written-out gradients"
+    if _core.SacUpdate.available():
+        assert "bfloat16" in apart.note and "where policy and critic see the same)" in apart.note
 
 
 @pytest.mark.slow

@@ -26,6 +26,8 @@ from trainings import (
     untimed,
 )
 
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.publish.play.player import Player
 from pyfastenv.publish.play.source import open_source
 from pyfastenv.runs import saved
@@ -50,6 +52,8 @@ DISCRETE = {"dqn"}  # takes no others; what its rows hold: tests/python/test_dqn
 every_algorithm_of_numbers = pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in FROM_PIXELS]
 )
+# a critic that sees more: of own tasks, which mbpo does not take
+SEES_GROUPS = {n for n in NAMES if n not in FROM_PIXELS | DISCRETE | PLAIN | {"mbpo"}}
 OFFLINE = {n for n in NAMES if "dataset" in options_of(n)}  # no step in an environment
 every_exploring_algorithm = pytest.mark.parametrize(
     "name", [n for n in REPLAYING if n not in OFFLINE]
@@ -447,15 +451,21 @@ def test_it_learns(name: str) -> None:
 # ---- accelerators --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("apart", [False, True], ids=["", "groups"])
 @pytest.mark.parametrize("amp", [False, True])
 @pytest.mark.parametrize(
     "name", [n for n in NAMES if "accelerate" in options_of(n) and n not in PLAIN]
 )
-def test_an_accelerator_computes_what_the_specification_says(name: str, amp: bool) -> None:
+def test_an_accelerator_computes_what_the_specification_says(
+    name: str, amp: bool, apart: bool
+) -> None:
     """The losses of the first iteration that learns, and where its parameters then are."""
+    if apart and name not in SEES_GROUPS:
+        pytest.skip("it takes no own tasks with continuous actions")
+    options = {"env_id": "dict_tasks:Apart"} if apart else {}
     losses, parameters = [], []
     for how in ("native", "none"):
-        algorithm = make(small(name, accelerate=how, amp=amp, num_threads=1))
+        algorithm = make(small(name, accelerate=how, amp=amp, num_threads=1, **options))
         metrics: dict[str, float] = {}
         while not any(key.startswith("loss/") for key in metrics):
             metrics = algorithm.iterate()
@@ -467,6 +477,68 @@ def test_an_accelerator_computes_what_the_specification_says(name: str, amp: boo
     )
     difference = (parameters[0] - parameters[1]).norm() / parameters[1].norm()
     assert difference < (0.02 if amp else 1e-4)
+
+
+# ---- a critic that sees more ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in REPLAYING if n in SEES_GROUPS])
+def test_policy_and_critics_see_their_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, calls = kind_of(name), []
+
+    def watched(networks: Any, batch: Batch, noise: Tensor, gamma: Any) -> Tensor:
+        calls.append((networks, noise, gamma))
+        loss: Tensor = functions.critic_loss(networks, batch, noise, gamma)
+        return loss
+
+    functions = kind.functions
+    monkeypatch.setattr(kind, "functions", functions._replace(critic_loss=watched))
+    more = {"normalize_obs": True} if "normalize_obs" in options_of(name) else {}
+    algorithm = make(small(name, env_id="dict_tasks:Apart", **more))
+    while not calls:
+        algorithm.iterate()
+    layout, views = algorithm.layout, algorithm.envs.obs_views.views
+    columns = {each: set(range(layout.obs_size)[views[each].place]) for each in views}
+    assert columns["policy"] != columns["critic"]
+    # critics: by which columns of the rows their errors change
+    networks, noise, gamma = calls[-1]
+    rows = algorithm.draw(1)[0][0]
+    pack = (layout.obs(rows), layout.actions(rows), layout.next_obs(rows), layout.rewards(rows))
+
+    def loss(column: int, part: int) -> float:
+        parts = [each.clone() for each in pack]
+        if column >= 0:
+            parts[part][..., column] += 0.5
+        changed = layout.pack(*parts, layout.continues(rows) == 0.0)
+        batch = Batch.of(changed, layout)
+        return float(functions.critic_loss(networks, batch, noise, gamma).detach().sum())
+
+    before = loss(-1, 0)
+    for part, seen in ((0, columns["critic"]), (2, columns["policy"] | columns["critic"])):
+        found = {i for i in range(layout.obs_size) if loss(i, part) != before}
+        assert found == seen
+    assert_acts_by(algorithm, columns["policy"])
+
+
+def test_dqn_sees_what_the_policy_may_see() -> None:
+    algorithm = trained("dqn", 80, env_id="dict_tasks:Choosing", normalize_obs=True)
+    views = algorithm.envs.obs_views.views
+    assert_acts_by(algorithm, set(range(algorithm.layout.obs_size)[views["policy"].place]))
+
+
+def assert_acts_by(algorithm: Any, columns: set[int]) -> None:
+    """A policy's outputs change with these columns of observations, and with no others."""
+    layout = algorithm.layout
+    obs = torch.randn(500, layout.obs_size)  # of greedy discrete actions few change
+    policies = algorithm.eval_policy()
+    if isinstance(policies, PolicySpec):
+        policies = [TorchPolicy.of(policies, algorithm.envs.single_action_space)]
+    network = policies[0]
+    outputs = [
+        network(network.of_rows(obs + 0.5 * at))
+        for at in (torch.zeros(layout.obs_size), *torch.eye(layout.obs_size))
+    ]
+    assert {i for i, each in enumerate(outputs[1:]) if (each != outputs[0]).any()} == columns
 
 
 # ---- several seeds -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from pyfastenv import cli
 from pyfastenv.algorithms import ppo
 from pyfastenv.publish import video
 from pyfastenv.runs.evaluation import Evaluation
+from pyfastenv.runs.logger import read_metrics
 from pyfastenv.tools.command_grid import endings_of, evaluate_commands, grid
+from pyfastenv.tools.terms import LEGEND
 
 pytest.importorskip("numba")
 ENDED = [0, 0, 0, 0, 3]  # in the last step that an episode may have
@@ -85,3 +88,15 @@ def test_mistakes_are_one_sentence(
     line: str, words: str, run: Path, one_sentence: Callable[[list[str], str], None]
 ) -> None:
     one_sentence(line.replace("RUN", str(run)).split(), words)
+
+
+def test_evaluate_says_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    train = ["train", "ppo", "--env-id", "dict_tasks:Arm", "--run-dir", str(run)]
+    assert cli.main([*train, "--total-steps", "512", "--num-envs", "8", "--num-steps", "32"]) == 0
+    assert read_metrics(run)[-1]["eval/is_success"] >= 0.0
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(run), "--episodes", "3"]) == 0
+    _, *legend, success = capsys.readouterr().out.splitlines()
+    assert "\n".join(legend) == LEGEND
+    assert re.fullmatch(r"is_success +\d+%", success)

@@ -91,6 +91,15 @@ def test_doctor_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert "note  speed" in out and "by mj_step\n" in out and "noslip" in out
     file.write_text("<mujoco><worldbody><geom/></worldbody></mujoco>")
-    for wrong, said in ((file, "size"), (tmp_path / "none.xml", "none.xml: no such file")):
+    python = tmp_path / "robot.py"
+    python.write_text("class Robot: pass\n")
+    got_python = (
+        f"model: {python}: expected a model's file (MJCF, URDF or .mjb), got Python; a task"
+    )
+    for wrong, said in (
+        (file, f"model: {file}: Error: size"),
+        (tmp_path / "none.xml", "none.xml: no such file"),
+        (python, got_python),
+    ):
         assert cli.main(["doctor", "--model", str(wrong)]) == 1
         assert said in capsys.readouterr().err

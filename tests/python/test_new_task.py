@@ -69,4 +69,7 @@ def test_other_robots_are_refused(
     model.write_text(changed)
     assert cli.main(["new-task", "velocity", "--model", str(model), "--output", str(output)]) == 1
     assert said in capsys.readouterr().err
+    model = model.rename(tmp_path / "model.py")
+    assert cli.main(["new-task", "velocity", "--model", str(model), "--output", str(output)]) == 1
+    assert f"got Python; a task in a file goes by {model}:Class" in capsys.readouterr().err
     assert not output.exists()

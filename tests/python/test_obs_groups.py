@@ -1,4 +1,7 @@
-"""A critic that sees more than the policy: PPO with observation groups."""
+"""A critic that sees more than the policy: PPO, and policies of others, with observation groups.
+
+That others' critics see their group: tests/python/test_algorithm_contract.py.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from dict_tasks import Apart, Asymmetric
 from small_learners import critic_network, policy_network
 
 import pyfastenv
-from pyfastenv.algorithms.ppo import PPO, train
+from pyfastenv.algorithms.ppo import PPO
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.publish.export import export
+from pyfastenv.runs.registry import algorithm_module
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -70,10 +74,14 @@ def test_the_critics_gradients_are_plain_torchs() -> None:
         torch.testing.assert_close(mine.grad[0], expected.grad, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_saved_policy_needs_its_entry_alone(own: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [("ppo", False), ("ppo", True), ("sac", False), ("sac", True), ("td3", False)],
+)
+def test_a_saved_policy_needs_its_entry_alone(name: str, own: bool, tmp_path: Path) -> None:
     factories = {"policy_factory": policy_network, "critic_factory": critic_network} if own else {}
-    result = train(_config(run_dir=tmp_path / "run", total_steps=4 * 32 * 2, **factories))
+    config = small(name, env_id="dict_tasks:Apart", run_dir=tmp_path / "run", **factories)
+    result = algorithm_module(name).train(config)
     saved = pyfastenv.load_policy(result.run_dir)
     envs = pyfastenv.make_vec(Apart, 3, autoreset_mode="SameStep")
     assert envs.obs_views is not None

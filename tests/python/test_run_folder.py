@@ -240,7 +240,11 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(
     assert len(read_metrics(tmp_path / "cut")) == 3 and not (tmp_path / "cut/checkpoints").exists()
     capsys.readouterr()
     run(Guess, Config(resume=tmp_path / "cut"))
-    said = f"pyfastenv: {tmp_path / 'cut'}: no checkpoint: beginning again\n"
+    said = (
+        f"pyfastenv: {tmp_path / 'cut'}: nothing had been saved when it ended after step 72, so "
+        "these steps are lost (its first checkpoint was due at 120; train --checkpoint-every saves "
+        "sooner): beginning again\n"
+    )
     assert capsys.readouterr().err == said
     assert_same_run(whole_guess, tmp_path / "cut")
     with pytest.raises(ValueError, match="seed was 1, is 2"):
@@ -297,8 +301,9 @@ def test_a_branch_killed_before_its_first_checkpoint_begins_where_it_branched_of
         assert not (tmp_path / "branch/checkpoints").exists()
     capsys.readouterr()
     train(tmp_path / "branch", **again)
-    said = f"pyfastenv: {tmp_path / 'branch'}: no checkpoint: beginning again at {earlier}\n"
-    assert capsys.readouterr().err == said
+    said = capsys.readouterr().err
+    assert "nothing had been saved when it ended after step 264, so these steps are lost" in said
+    assert said.endswith(f": beginning again at {earlier}\n")
     assert_same_run(tmp_path / "whole", tmp_path / "branch")
     assert not list((tmp_path / "branch").glob("earlier-*"))
     # later it goes on from checkpoints of its own

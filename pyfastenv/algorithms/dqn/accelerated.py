@@ -51,7 +51,7 @@ class WrittenOut(Accelerator):
         """Gradient steps one after another."""
         layout = self._learner.layout
         # of all minibatches at once: what needs no network
-        taken = layout.obs_actions(rows)[..., layout.obs_size :].long()
+        taken = layout.actions(rows).long()
         discounts = self._learner.discount * layout.continues(rows)
         for i in range(len(rows)):
             errors = self._update(rows[i], taken[i], discounts[i])
@@ -64,12 +64,12 @@ class WrittenOut(Accelerator):
         """One step; returns the errors ``(K, B)`` before it."""
         learner = self._learner
         layout, options, online = learner.layout, learner.options, learner.actor
-        next_obs = layout.next_obs(rows)
+        next_obs = layout.next_obs(rows)[..., layout.policy]
         next_values, _ = learner.target.evaluate(next_obs)
         judged = online.evaluate(next_obs)[0] if options.double else next_values
         future = next_values.gather(-1, judged.argmax(-1, keepdim=True))[..., 0]
         goals = torch.addcmul(layout.rewards(rows), discounts, future)
-        values, saved = online.evaluate(layout.obs(rows))
+        values, saved = online.evaluate(layout.obs(rows)[..., layout.policy])
         errors = values.gather(-1, taken)[..., 0] - goals
         # the slope of value_loss
         slopes = errors.clamp(-options.huber_delta, options.huber_delta) / errors.shape[1]

@@ -111,7 +111,7 @@ class Config(NormalizingConfig):
 class Networks(NamedTuple):
     """The networks of K seeds."""
 
-    online: nn.Module  # (K, B, obs_size) -> (K, B, A), the actions' values
+    online: nn.Module  # (K, B, policy_size) -> (K, B, A), the actions' values
     target: nn.Module
     options: DQNOptions
 
@@ -181,7 +181,7 @@ class DQNLearner(ActorCritic):
         functions: Functions = Functions(),  # noqa: B008
     ):
         super().__init__(layout, seeds, options, device, functions)
-        recipe = Recipe(options.policy_factory, layout.obs_size, num_actions)
+        recipe = Recipe(options.policy_factory, layout.policy_size, num_actions)
         (self.actor,) = self.make_networks(seeds, recipe)
         self.critic = self.actor
         self.target, self.flat_target = self.add_target(self.actor)
@@ -261,7 +261,7 @@ class DQN(OffPolicy[Config]):
             self.envs.single_action_space,
             distribution="categorical",
             epsilon=self.config.epsilon_at(self.global_step),
-            **self.normalizer.spec_fields(),
+            **self.normalizer.spec_fields(self.layout.policy),
         )
 
     def step(self, metrics: dict[str, float]) -> None:

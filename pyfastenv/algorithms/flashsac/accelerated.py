@@ -116,17 +116,17 @@ class CompiledNetworks(Accelerator):
         """Down the slopes of policy_loss and temperature_loss."""
         learner = self._learner
         actor, critic, _ = self._stacks
-        num_seeds, size, obs_size = batch.obs.shape
+        num_seeds, size, seen = batch.critic_obs.shape
         temperature = learner.log_temperature.exp()  # (K,)
         outputs = actor.forward(torch.cat((batch.obs, batch.next_obs), 1), by_batch=True)
         sample = squashed_gaussian(outputs[:, :size], noise, learner.log_std_range)
-        logits = critic.forward(for_twins(torch.cat((batch.obs, sample.actions), -1)))
+        logits = critic.forward(for_twins(torch.cat((batch.critic_obs, sample.actions), -1)))
         least, by_logits = _core.least_of_bins(
             logits.unflatten(0, (num_seeds, 2)).numpy(), learner.bins.numpy(), -1.0 / size
         )
         value = torch.from_numpy(least).mean(1)
         by_pairs = critic.input_gradient(torch.from_numpy(by_logits).flatten(0, 1))
-        by_actions = by_pairs[..., obs_size:].unflatten(0, (num_seeds, 2)).sum(1)
+        by_actions = by_pairs[..., seen:].unflatten(0, (num_seeds, 2)).sum(1)
         weight = (temperature * (1.0 / size))[:, None].expand(-1, size)
         by_outputs = torch.zeros_like(outputs)
         by_outputs[:, :size] = squashed_gaussian_gradient(sample, by_actions, weight)
@@ -145,8 +145,8 @@ class CompiledNetworks(Accelerator):
         actor, critic, target = self._stacks
         outputs = actor.forward(batch.next_obs)
         following = squashed_gaussian(outputs, noise, learner.log_std_range)
-        begin = torch.cat((batch.obs, batch.actions), -1)
-        end = torch.cat((batch.next_obs, following.actions), -1)
+        begin = torch.cat((batch.critic_obs, batch.actions), -1)
+        end = torch.cat((batch.next_critic_obs, following.actions), -1)
         pairs = for_twins(torch.cat((begin, end), 1))
         found, wanted = (
             stack.forward(pairs, by_batch=True).unflatten(0, (-1, 2)) for stack in (critic, target)

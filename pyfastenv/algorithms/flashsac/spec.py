@@ -103,8 +103,8 @@ class Config(OffPolicyConfig):
 class Networks(NamedTuple):
     """The networks of K seeds."""
 
-    actor: nn.Module  # (K, B, obs_size) -> (K, B, 2 A): means, then log-stds
-    critic: nn.Module  # (2 K, B, obs_size + A) -> (2 K, B, N): each seed's two, logits of bins
+    actor: nn.Module  # (K, B, policy_size) -> (K, B, 2 A): means, then log-stds
+    critic: nn.Module  # (2 K, B, critic_size + A) -> (2 K, B, N): each seed's two, logits of bins
     target: nn.Module  # as the critic
     log_temperature: Tensor  # (K,)
     bins: Tensor  # (N,)
@@ -133,7 +133,7 @@ def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
     with learning(networks.actor):
         outputs = networks.actor(torch.cat((batch.obs, batch.next_obs), 1)).float()
     sample = squashed_gaussian(outputs.chunk(2, 1)[0], noise, LOG_STD_RANGE)
-    probs = bin_log_probs(networks.critic, batch.obs, sample.actions).exp()  # (K, 2, B, N)
+    probs = bin_log_probs(networks.critic, batch.critic_obs, sample.actions).exp()  # (K, 2, B, N)
     least = mean_value(probs, networks.bins).amin(1)  # (K, B)
     temperature = networks.log_temperature.detach().exp()[:, None]
     loss = (temperature * sample.log_probs - least).mean(1)
@@ -154,7 +154,7 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
     with torch.no_grad():
         outputs = networks.actor(batch.next_obs).float()
         following = squashed_gaussian(outputs, noise, LOG_STD_RANGE)
-        obs = torch.cat((batch.obs, batch.next_obs), 1)  # (K, 2 B, obs_size)
+        obs = torch.cat((batch.critic_obs, batch.next_critic_obs), 1)  # (K, 2 B, critic_size)
         actions = torch.cat((batch.actions, following.actions), 1)
         with learning(networks.target):
             probs = (
@@ -200,11 +200,10 @@ class FlashSACLearner(ActorCritic):
         functions: Functions = Functions(),  # noqa: B008
     ):
         super().__init__(layout, seeds, options, device, functions)
-        size, num_actions = layout.obs_size, layout.action_size
-        actor = Recipe(options.policy_factory or self._policy, size, 2 * num_actions)
-        critic = Recipe(
-            options.critic_factory or self._critic, size + num_actions, options.num_bins, per_seed=2
-        )
+        num_actions, inputs = layout.action_size, layout.critic_size + layout.action_size
+        own_policy, own_critic = options.policy_factory, options.critic_factory
+        actor = Recipe(own_policy or self._policy, layout.policy_size, 2 * num_actions)
+        critic = Recipe(own_critic or self._critic, inputs, options.num_bins, per_seed=2)
         (self.actor,) = self.make_networks(seeds, actor)
         (self.critic,) = self.make_networks([seed + 1 for seed in seeds], critic)
         for network in (self.actor, self.critic):

@@ -67,6 +67,8 @@ def termination_rule(envs: FastVectorEnv) -> Rule:
     try:
         if not has_termination_rule(envs.env_id):
             raise _NotObservable("none is written for it")
+        if envs.frame_stack > 1:
+            raise _NotObservable(f"frame_stack is {envs.frame_stack}, and it reads one observation")
         if not kwargs.get("terminate_when_unhealthy", True):
             return _never()
         return _RULES[_family(envs.env_id)](**kwargs)

@@ -17,7 +17,8 @@ from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradien
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Accelerator, Kind
+from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator, Kind
+from pyfastenv.training.actor_critic import Batch
 
 _OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_critic"}
 
@@ -102,17 +103,18 @@ class WrittenOut(_WholeStep):
         layout, options, num_seeds = learner.layout, learner.options, learner.num_seeds
         actor, critic, target = learner.actor, learner.critic, learner.target
         size = rows.shape[1]
-        obs = layout.obs(rows)
+        batch = Batch.of(rows, layout)
         temperature = learner.log_temperature.exp()  # (K,)
-        outputs, policy_saved = actor.evaluate(torch.cat((obs, layout.next_obs(rows)), 1))
+        outputs, policy_saved = actor.evaluate(torch.cat((batch.obs, batch.next_obs), 1))
         sample = squashed_gaussian(outputs, noise, options.log_std_range)
 
         # the slope of critic_loss
-        next_inputs = torch.cat((layout.next_obs(rows), sample.actions[:, size:]), -1)
+        next_inputs = torch.cat((batch.next_critic_obs, sample.actions[:, size:]), -1)
         next_values = self._twin(target.evaluate(for_twins(next_inputs))[0]).amin(1)
         soft = next_values - temperature[:, None] * sample.log_probs[:, size:]
-        targets = layout.rewards(rows) + learner.discount * layout.continues(rows) * soft  # (K, B)
-        values, critic_saved = critic.evaluate(for_twins(layout.obs_actions(rows)))
+        targets = batch.rewards + learner.discount * batch.continues * soft  # (K, B)
+        begin = torch.cat((batch.critic_obs, batch.actions), -1)
+        values, critic_saved = critic.evaluate(for_twins(begin))
         errors = self._twin(values) - targets[:, None]  # (K, 2, B)
         by_values = (errors * (1.0 / size)).view(2 * num_seeds, size, 1)
         critic.write_gradients(critic_saved, by_values)
@@ -120,13 +122,13 @@ class WrittenOut(_WholeStep):
         critic.refresh()
 
         # the slope of policy_loss
-        inputs = torch.cat((obs, sample.actions[:, :size]), -1)
+        inputs = torch.cat((batch.critic_obs, sample.actions[:, :size]), -1)
         policy_values, value_saved = critic.evaluate(for_twins(inputs))
         pair = self._twin(policy_values)  # (K, 2, B)
         first = (pair[:, 0] <= pair[:, 1]).to(pair.dtype)
         by_pair = torch.stack((first, 1.0 - first), 1).mul_(-1.0 / size)
         by_actions = critic.input_gradient(
-            value_saved, by_pair.view(2 * num_seeds, size, 1), slice(layout.obs_size, None)
+            value_saved, by_pair.view(2 * num_seeds, size, 1), slice(layout.critic_size, None)
         )
         by_actions = by_actions.view(num_seeds, 2, size, layout.action_size).sum(1)
         mine = type(sample)(*(part[:, :size] for part in sample))
@@ -172,13 +174,15 @@ class CompiledBfloat16(_WholeStep):
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of ReLU."""
         options, layout = learner.options, learner.layout
         if not options.bfloat16:
-            return "only with amp"
+            return ONLY_WITH_AMP
         if learner.device.type != "cpu" or not _core.SacUpdate.available():
             return "neither AMX nor AVX512-BF16"
         networks = (learner.actor, learner.critic, learner.target)
         if {network.activation for network in networks} != {"relu"} or not options.hidden_sizes:
             return "only for hidden layers of ReLU"
         size, num_actions = layout.obs_size, layout.action_size
+        if (layout.policy_size, layout.critic_size) != (size, size):
+            return "only where policy and critic see the same"
         ends = ((size, 2 * num_actions), (size + num_actions, 1), (size + num_actions, 1))
         for network, (first, last) in zip(networks, ends, strict=True):
             if network.sizes != (first, *options.hidden_sizes, last):

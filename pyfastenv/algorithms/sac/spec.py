@@ -83,8 +83,8 @@ class Config(SACConfig, NormalizingConfig):
 class Networks(NamedTuple):
     """The networks of K seeds."""
 
-    actor: nn.Module  # (K, B, obs_size) -> (K, B, 2 A): means, then log-stds
-    critic: nn.Module  # (2 K, B, obs_size + A) -> (2 K, B, 1): each seed's two
+    actor: nn.Module  # (K, B, policy_size) -> (K, B, 2 A): means, then log-stds
+    critic: nn.Module  # (2 K, B, critic_size + A) -> (2 K, B, 1): each seed's two
     target: nn.Module  # as the critic
     log_temperature: Tensor  # (K,)
     log_std_range: tuple[float, float]
@@ -117,23 +117,23 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
     with torch.no_grad():
         outputs = networks.actor(batch.next_obs)
         following = squashed_gaussian(outputs, noise, networks.log_std_range)
-        values = twin_values(networks.target, batch.next_obs, following.actions).amin(1)
+        values = twin_values(networks.target, batch.next_critic_obs, following.actions).amin(1)
         soft = values - networks.log_temperature.exp()[:, None] * following.log_probs
         targets = batch.rewards + gamma * batch.continues * soft  # (K, B)
-    errors = twin_values(networks.critic, batch.obs, batch.actions) - targets[:, None]
+    errors = twin_values(networks.critic, batch.critic_obs, batch.actions) - targets[:, None]
     return 0.5 * errors.square().mean(2).sum(1)
 
 
-def policy_loss(networks: Networks, obs: Tensor, noise: Tensor) -> PolicyLoss:
+def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
     """Entropy and the smaller critic's value (eq. 7), reparameterised.
 
     Args:
         networks: Of the K seeds; the critics just improved.
-        obs: ``(K, B, obs_size)``.
+        batch: Transitions, of which the beginnings count.
         noise: ``(K, B, A)`` standard normal.
     """
-    sample = squashed_gaussian(networks.actor(obs), noise, networks.log_std_range)
-    values = twin_values(networks.critic, obs, sample.actions).amin(1)  # (K, B)
+    sample = squashed_gaussian(networks.actor(batch.obs), noise, networks.log_std_range)
+    values = twin_values(networks.critic, batch.critic_obs, sample.actions).amin(1)  # (K, B)
     temperature = networks.log_temperature.detach().exp()[:, None]
     loss = (temperature * sample.log_probs - values).mean(1)
     return PolicyLoss(loss, -sample.log_probs.detach().mean(1), values.detach().mean(1))
@@ -165,7 +165,7 @@ class Functions(NamedTuple):
     """The parts of learning that a subclass may replace: ``class Mine(SAC): functions = …``."""
 
     critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
-    policy_loss: Callable[[Networks, Tensor, Tensor], PolicyLoss] = policy_loss
+    policy_loss: Callable[[Networks, Batch, Tensor], PolicyLoss] = policy_loss
     temperature_loss: Callable[[Tensor, Tensor, float], Tensor] = temperature_loss
     target_update: Callable[[Tensor, Tensor, float], None] = target_update
 
@@ -195,9 +195,10 @@ class SACLearner(ActorCritic):
         functions: Functions = Functions(),  # noqa: B008
     ):
         super().__init__(layout, seeds, options, device, functions)
-        size, num_actions = layout.obs_size, layout.action_size
-        actor = Recipe(options.policy_factory, size, 2 * num_actions)
-        critic = Recipe(options.critic_factory, size + num_actions, 1, per_seed=2)
+        num_actions = layout.action_size
+        actor = Recipe(options.policy_factory, layout.policy_size, 2 * num_actions)
+        inputs = layout.critic_size + num_actions
+        critic = Recipe(options.critic_factory, inputs, 1, per_seed=2)
         (self.actor,) = self.make_networks(seeds, actor)
         (self.critic,) = self.make_networks([seed + 1 for seed in seeds], critic)
         self.target, self.flat_target = self.add_target(self.critic)
@@ -241,7 +242,7 @@ class SACLearner(ActorCritic):
         self.critic_optimizer.step()
 
         with self.mixed_precision():
-            policy = f.policy_loss(networks, batch.obs, now)
+            policy = f.policy_loss(networks, batch, now)
         loss = policy.loss
         if self.learns_temperature:
             target = self.target_entropy
@@ -260,7 +261,7 @@ class SACLearner(ActorCritic):
     @torch.no_grad()
     def act(self, obs: Tensor, noise: Tensor) -> Tensor:
         """Actions ``(K, n, A)`` of observations ``(K, n, obs_size)`` and as much normal noise."""
-        mean, raw = self.actor(obs).chunk(2, -1)
+        mean, raw = self.actor(obs[..., self.layout.policy]).chunk(2, -1)
         std = raw.clamp(*self.options.log_std_range).exp()
         return torch.addcmul(mean, std, noise).tanh_()
 
@@ -298,7 +299,7 @@ class SACTraining(OffPolicy[C]):
             self.envs.single_action_space,
             distribution="tanh_gaussian",
             log_std_range=self.learner.options.log_std_range,
-            **self.normalizer.spec_fields(),
+            **self.normalizer.spec_fields(self.layout.policy),
         )
 
 

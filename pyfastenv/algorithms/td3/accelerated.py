@@ -13,6 +13,7 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.actor_critic import Batch
 
 
 class Learner(Protocol):
@@ -74,9 +75,9 @@ class WrittenOut(Accelerator):
         """Gradient steps one after another."""
         layout = self._learner.layout
         # of all minibatches at once: what needs no network
-        actions = layout.obs_actions(rows)[..., layout.obs_size :]
+        actions = layout.actions(rows)
         env_actions = torch.addcmul(self._learner.center, actions, self._learner.half)
-        pairs = torch.cat((layout.obs(rows), env_actions), -1)
+        pairs = torch.cat((layout.obs(rows)[..., layout.critic], env_actions), -1)
         discounts = self._learner.discount * layout.continues(rows)
         bound = self._learner.options.target_noise_clip
         spread = noise.mul(self._learner.options.target_noise).clamp_(-bound, bound)
@@ -101,17 +102,17 @@ class WrittenOut(Accelerator):
             learner.actor,
         )
         size = rows.shape[1]
-        obs, next_obs = layout.obs(rows), layout.next_obs(rows)
+        batch = Batch.of(rows, layout)
         # the slope of critic_loss
         with span("forward"):
-            next_actions, next_squashed, _ = self._act(learner.target_actor, next_obs)
+            next_actions, next_squashed, _ = self._act(learner.target_actor, batch.next_obs)
             if options.target_noise > 0.0:
                 unit = next_squashed.add_(spread).clamp_(-1.0, 1.0)
                 next_actions = torch.addcmul(learner.center, unit, learner.half)
-            next_pairs = torch.cat((next_obs, next_actions), -1)
+            next_pairs = torch.cat((batch.next_critic_obs, next_actions), -1)
             next_values, _ = learner.target_critic.evaluate(self._for_critics(next_pairs))
             least = self._by_seed(next_values).amin(1)
-            targets = torch.addcmul(layout.rewards(rows), discounts, least)
+            targets = torch.addcmul(batch.rewards, discounts, least)
             values, critic_saved = critic.evaluate(self._for_critics(pairs))
             errors = self._by_seed(values) - targets[:, None]  # (K, C, B)
         critic.write_gradients(critic_saved, (errors * (2.0 / size)).view_as(values))
@@ -124,13 +125,13 @@ class WrittenOut(Accelerator):
         if due or metrics is not None:
             weights, biases = ([each[:: options.num_critics] for each in x] for x in critic.layers)
             with span("forward"):
-                actions, squashed, policy_saved = self._act(actor, obs)
-                inputs = torch.cat((obs, actions), -1)
+                actions, squashed, policy_saved = self._act(actor, batch.obs)
+                inputs = torch.cat((batch.critic_obs, actions), -1)
                 policy_values, saved = mlp_forward(inputs, weights, biases, critic.activation)
             slope = self._policy_slope(policy_values, squashed, rows)
         if due:
             with span("backward"):
-                columns = slice(layout.obs_size, None)
+                columns = slice(layout.critic_size, None)
                 by_action = mlp_backward(
                     slope.by_value,
                     saved,

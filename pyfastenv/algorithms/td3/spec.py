@@ -92,8 +92,8 @@ class Config(NormalizingConfig):
 class Networks(NamedTuple):
     """The networks of K seeds. The critics see actions as the environment does."""
 
-    actor: nn.Module  # (K, B, obs_size) -> (K, B, A), actions before tanh
-    critic: nn.Module  # (K C, B, obs_size + A) -> (K C, B, 1): each seed's one after another
+    actor: nn.Module  # (K, B, policy_size) -> (K, B, A), actions before tanh
+    critic: nn.Module  # (K C, B, critic_size + A) -> (K C, B, 1): each seed's one after another
     target_actor: nn.Module
     target_critic: nn.Module
     center: Tensor  # (A,) of the action space
@@ -136,18 +136,19 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
     """
     with torch.no_grad():
         next_actions = target_actions(networks, batch.next_obs, noise)
-        next_values = critic_values(networks, networks.target_critic, batch.next_obs, next_actions)
+        seen, target = batch.next_critic_obs, networks.target_critic
+        next_values = critic_values(networks, target, seen, next_actions)
         # a truncated episode would have gone on: only termination makes the future worthless
         targets = batch.rewards + gamma * batch.continues * next_values.amin(1)
     actions = torch.addcmul(networks.center, batch.actions, networks.half)
-    errors = critic_values(networks, networks.critic, batch.obs, actions) - targets[:, None]
+    errors = critic_values(networks, networks.critic, batch.critic_obs, actions) - targets[:, None]
     return errors.square().mean(2).sum(1)
 
 
 def policy_loss(networks: Networks, batch: Batch) -> Tensor:
     """The first critic's value of the policy's actions (algorithm 1), ``(K,)``."""
     actions = act(networks, networks.actor, batch.obs)
-    return -critic_values(networks, networks.critic, batch.obs, actions)[:, 0].mean(1)
+    return -critic_values(networks, networks.critic, batch.critic_obs, actions)[:, 0].mean(1)
 
 
 class Functions(NamedTuple):
@@ -189,11 +190,12 @@ class TD3Learner(ActorCritic):
         super().__init__(layout, seeds, options, device, functions)
         self.center = box.center.to(self.device, torch.float32)
         self.half = box.half.to(self.device, torch.float32)
-        size, num_actions = layout.obs_size, layout.action_size
+        num_actions, num_critics = layout.action_size, options.num_critics
+        inputs = layout.critic_size + num_actions
         self.actor, self.critic = self.make_networks(
             seeds,
-            Recipe(options.policy_factory, size, num_actions),
-            Recipe(options.critic_factory, size + num_actions, 1, per_seed=options.num_critics),
+            Recipe(options.policy_factory, layout.policy_size, num_actions),
+            Recipe(options.critic_factory, inputs, 1, per_seed=num_critics),
         )
         distributed.broadcast([*self.actor.parameters(), *self.critic.parameters()])
         self.target_actor, self.flat_target_policy = self.add_target(self.actor)
@@ -289,7 +291,7 @@ class TD3(OffPolicy[Config]):
             self.envs.single_action_space,
             distribution="deterministic",
             noise=self.config.noise,
-            **self.normalizer.spec_fields(),
+            **self.normalizer.spec_fields(self.layout.policy),
         )
 
     def step(self, metrics: dict[str, float]) -> None:

@@ -112,7 +112,7 @@ def policy_loss(networks: td3.Networks, batch: Batch) -> Tensor:
     """
     assert isinstance(networks.options, Options)
     actions = td3.act(networks, networks.actor, batch.obs)
-    values = td3.critic_values(networks, networks.critic, batch.obs, actions)[:, 0]
+    values = td3.critic_values(networks, networks.critic, batch.critic_obs, actions)[:, 0]
     scale = networks.options.alpha / values.abs().mean(1).detach()
     return imitation_loss(networks, batch) - scale * values.mean(1)
 

@@ -62,10 +62,28 @@ def load_model(source: Any, folder: Path | None, owner: str) -> Any:
             f"that returns one, got {source!r}"
         )
     path = local_model(source, folder) or _gymnasium_model(source, folder, owner)
+    return read_model_file(path, f"{owner}.model, {path}")
+
+
+def read_model_file(path: Path, where: str) -> Any:
+    """Reads a ``mujoco.MjModel`` of a file: MJCF, URDF or .mjb.
+
+    Args:
+        path: The file, which is there.
+        where: Who names it, and its name, for messages.
+
+    Raises:
+        ValueError: MuJoCo refuses it, or it is Python.
+    """
+    if path.suffix == ".py":
+        raise ValueError(
+            f"{where}: expected a model's file (MJCF, URDF or .mjb), got Python; a task in a file "
+            f"goes by {path}:Class, as in pyfastenv check {path}:Class"
+        )
     if path.suffix == ".mjb":
         return mujoco.MjModel.from_binary_path(str(path))
     check_model_file(str(path))
-    return _made(mujoco.MjModel.from_xml_path, str(path), f"{owner}.model, {path}")
+    return _made(mujoco.MjModel.from_xml_path, str(path), where)
 
 
 def _made(make: Callable[[str], Any], source: str, where: str) -> Any:
