@@ -14,8 +14,8 @@ std::vector<PaddedLayer> PaddedLayout::AddNetwork(const std::vector<int>& sizes)
     LayerShape& shape = layer.shape;
     shape.in = sizes[i];
     shape.out = sizes[i + 1];
-    shape.padded_in = Padded(shape.in, kColumnMultiple);
-    shape.padded_out = Padded(shape.out, kColumnMultiple);
+    shape.padded_in = Padded(shape.in, multiple_);
+    shape.padded_out = Padded(shape.out, multiple_);
     const size_t size = ArraySize(shape.padded_in, shape.padded_out);
     layer.weights = padded_size_;
     layer.biases = layer.weights + size;

@@ -17,6 +17,9 @@ struct PaddedLayer {
 
 class PaddedLayout {
  public:
+  /// To what layers' sizes are padded, a multiple of kColumnMultiple.
+  explicit PaddedLayout(int multiple = kColumnMultiple) : multiple_(multiple) {}
+
   /// Layers of `sizes` (input, hidden, …, output). In flat vectors: the weights (in, out) layer by
   /// layer, then the biases.
   std::vector<PaddedLayer> AddNetwork(const std::vector<int>& sizes);
@@ -37,6 +40,7 @@ class PaddedLayout {
     int size;
   };
 
+  int multiple_;
   size_t flat_size_ = 0;
   size_t padded_size_ = 0;
   size_t transposed_size_ = 0;

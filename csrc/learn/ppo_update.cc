@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "learn/array_size.h"
@@ -15,7 +16,7 @@ namespace pyfastenv {
 struct PpoUpdate::Piece {
   const Network* network;
   size_t begin, size;
-  const PaddedLayer* layer = nullptr;  // whose rows of weights are needed transposed
+  const PaddedLayer* layer = nullptr;  // whose rows of weights these are
   int worker = 0;
 };
 
@@ -27,6 +28,11 @@ struct PpoUpdate::Worker {
   std::vector<AlignedFloats> outputs, slopes;  // of each layer
   AlignedFloats output_gradient;               // of the loss by the last layer's outputs
   AlignedFloats back[2];                       // of the loss by a layer's outputs
+  // the same in bfloat16, and a block's share of a layer's gradient
+  Bf16Matrix rounded_input, rounded_gradient, rounded_back[2];
+  std::vector<Bf16Matrix> rounded_outputs, rounded_slopes;
+  Bf16Matrix transposed, packed_gradient;
+  AlignedFloats share;
   PolicyLoss loss;
   PpoSums minibatch_sums;
   float lr = 0.0F;            // of the latest step
@@ -45,6 +51,11 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     : options_(options),
       columns_{options.obs_size, options.discrete ? 1 : options.policy_sizes.back()},
       kernels_(BestTrainKernels()),
+      bf16_(options.bfloat16 ? BestBf16Kernels() : nullptr),
+      row_multiple_(bf16_ == nullptr ? kRowMultiple : kTile),
+      block_rows_(bf16_ == nullptr ? 64 : kMaxBlockRows),
+      shard_rows_(bf16_ == nullptr ? 64 : 128),
+      layout_(bf16_ == nullptr ? kColumnMultiple : kTile),
       generation_(ForkGeneration()),
       parallel_(std::clamp(options.num_threads, 1, 2 * kMaxShards)) {
   networks_.reserve(2);  // pieces point to them
@@ -54,7 +65,13 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
   for (AlignedFloats* vector : {&parameters_, &mean_, &square_, &gradient_}) {
     *vector = AlignedFloats(layout_.padded_size());
   }
-  transposed_ = AlignedFloats(layout_.transposed_size());
+  if (bf16_ == nullptr) {
+    transposed_ = AlignedFloats(layout_.transposed_size());
+  } else {
+    for (Bf16Matrix* factors : {&packed_, &packed_transposed_}) {
+      *factors = Bf16Matrix(1, static_cast<int>(layout_.transposed_size()));
+    }
+  }
   for (Network& network : networks_) {
     for (int i = 0; i < kMaxShards; ++i) network.gradients.emplace_back(layout_.padded_size());
   }
@@ -64,18 +81,21 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
   size_t depth = 0;
   int widest = kColumnMultiple;
   int widest_input = 0;
+  size_t largest = 0;
   for (const Network& network : networks_) {
     depth = std::max(depth, network.layers.size());
     widest_input = std::max(widest_input, network.layers.front().shape.padded_in);
     for (const PaddedLayer& layer : network.layers) {
       widest = std::max(widest, layer.shape.padded_out);
+      largest = std::max(largest, ArraySize(layer.shape.padded_in + 1, layer.shape.padded_out));
     }
   }
-  const auto block = [](int columns) { return AlignedFloats(ArraySize(kBlockRows, columns)); };
+  const auto block = [&](int columns) { return AlignedFloats(ArraySize(block_rows_, columns)); };
+  const auto rounded = [&](int columns) { return Bf16Matrix(block_rows_, columns); };
   for (int i = 0; i < parallel_.num_threads(); ++i) {
     Worker worker(PolicyLoss(columns_, options.policy_sizes.back(),
                              networks_[0].layers.back().shape.padded_out, options.discrete,
-                             kBlockRows));
+                             block_rows_));
     worker.input = block(widest_input);
     for (size_t k = 0; k < depth; ++k) {
       worker.outputs.push_back(block(widest));
@@ -83,20 +103,31 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     }
     worker.output_gradient = block(widest);
     for (AlignedFloats& back : worker.back) back = block(widest);
+    if (bf16_ != nullptr) {
+      worker.rounded_input = rounded(widest_input);
+      worker.rounded_gradient = rounded(widest);
+      for (size_t k = 0; k < depth; ++k) {
+        worker.rounded_outputs.push_back(rounded(widest));
+        worker.rounded_slopes.push_back(rounded(widest));
+      }
+      for (Bf16Matrix& back : worker.rounded_back) back = rounded(widest);
+      worker.transposed = rounded(std::max(widest, widest_input));
+      worker.packed_gradient = rounded(widest);
+      worker.share = AlignedFloats(largest);
+    }
     workers_.push_back(std::move(worker));
   }
 }
 
 PpoUpdate::~PpoUpdate() = default;
 
-// Weights in pieces of kColumnMultiple rows, so that any number of threads gets about as much.
+// Weights in pieces of a few rows, so that any number of threads gets about as much.
 void PpoUpdate::AddPieces() {
   for (const Network& network : networks_) {
     for (const PaddedLayer& layer : network.layers) {
-      const bool passes_back = &layer != &network.layers.front();
-      const size_t size = ArraySize(kColumnMultiple, layer.shape.padded_out);
+      const size_t size = ArraySize(piece_rows(), layer.shape.padded_out);
       for (size_t begin = layer.weights; begin < layer.biases; begin += size) {
-        pieces_.push_back({&network, begin, size, passes_back ? &layer : nullptr});
+        pieces_.push_back({&network, begin, size, &layer});
       }
       pieces_.push_back({&network, layer.biases, static_cast<size_t>(layer.shape.padded_out)});
     }
@@ -124,12 +155,25 @@ void PpoUpdate::AssignPieces(int num_workers) {
   }
 }
 
-void PpoUpdate::Transpose(const Piece& piece) {
+void PpoUpdate::Pack(const Piece& piece) {
   if (piece.layer == nullptr) return;
   const LayerShape& shape = piece.layer->shape;
-  const size_t row = (piece.begin - piece.layer->weights) / static_cast<size_t>(shape.padded_out);
-  kernels_.transpose(parameters_.data() + piece.begin, kColumnMultiple, shape.padded_out,
-                     transposed_.data() + piece.layer->transposed + row, shape.padded_in);
+  const size_t place = piece.begin - piece.layer->weights;
+  const size_t row = place / static_cast<size_t>(shape.padded_out);
+  const float* weights = parameters_.data() + piece.begin;
+  const size_t factor = piece.layer->transposed;
+  const bool passes_back = piece.layer != &piece.network->layers.front();
+  if (bf16_ == nullptr) {
+    if (!passes_back) return;
+    kernels_.transpose(weights, piece_rows(), shape.padded_out, transposed_.data() + factor + row,
+                       shape.padded_in);
+    return;
+  }
+  bf16_->pack(weights, piece_rows(), shape.padded_out, shape.padded_in,
+              packed_.data() + factor + row * kTile);
+  if (!passes_back) return;
+  bf16_->pack_transposed(weights, piece_rows(), shape.padded_out,
+                         packed_transposed_.data() + factor + place);
 }
 
 std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t* orders,
@@ -165,10 +209,10 @@ PpoSums PpoUpdate::Gradient(const float* samples, int64_t n, PpoHyper hyper,
 void PpoUpdate::Run(const Call& call, const float* parameters) {
   const int64_t size = call.hyper.minibatch_size;
   call_ = call;
-  call_.num_shards = static_cast<int>(std::clamp<int64_t>(size / kShardRows, 1, kMaxShards));
+  call_.num_shards = static_cast<int>(std::clamp<int64_t>(size / shard_rows_, 1, kMaxShards));
   call_.num_workers = ChooseWorkers(call_.num_shards);
   layout_.Scatter(parameters, parameters_.data());
-  for (const Piece& piece : pieces_) Transpose(piece);
+  for (const Piece& piece : pieces_) Pack(piece);
   AssignPieces(call_.num_workers);
   const auto num_epochs = static_cast<size_t>(call_.num_epochs);
   for (Worker& worker : workers_) {
@@ -218,16 +262,16 @@ void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, flo
   layout_.Scatter(parameters, parameters_.data());
   const Network& network = networks_[1];
   const int stride = network.layers.back().shape.padded_out;
-  const int64_t num_blocks = (n + kBlockRows - 1) / kBlockRows;
+  const int64_t num_blocks = (n + block_rows_ - 1) / block_rows_;
   const auto num_workers = static_cast<int>(
       std::clamp<int64_t>(num_blocks, 1, has_threads() ? parallel_.num_threads() : 1));
   const auto work = [&](int index) {
     Worker& worker = workers_[static_cast<size_t>(index)];
-    const int64_t end = std::min(n, num_blocks * (index + 1) / num_workers * kBlockRows);
-    int64_t row = num_blocks * index / num_workers * kBlockRows;
+    const int64_t end = std::min(n, num_blocks * (index + 1) / num_workers * block_rows_);
+    int64_t row = num_blocks * index / num_workers * block_rows_;
     while (row < end) {
-      std::array<const float*, kBlockRows> rows;
-      const auto count = static_cast<size_t>(std::min<int64_t>(kBlockRows, end - row));
+      std::array<const float*, kMaxBlockRows> rows;
+      const auto count = static_cast<size_t>(std::min<int64_t>(block_rows_, end - row));
       for (size_t i = 0; i < count; ++i) {
         rows[i] = obs + (row + static_cast<int64_t>(i)) * columns_.obs;
       }
@@ -241,6 +285,8 @@ void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, flo
 
 void PpoUpdate::Work(int index) {
   Worker& worker = workers_[static_cast<size_t>(index)];
+  std::optional<Bf16Section> section;
+  if (bf16_ != nullptr) section.emplace(*bf16_);
   const int64_t size = call_.hyper.minibatch_size;
   int64_t step = call_.step;
   double norm = 0.0;
@@ -297,7 +343,7 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
   const int64_t num_counted = call_.hyper.num_counted();
   for (int64_t begin = first, rows = 0; begin < end; begin += rows) {
     const bool counts = begin < num_counted;
-    rows = std::min<int64_t>(kBlockRows, (counts ? std::min(end, num_counted) : end) - begin);
+    rows = std::min<int64_t>(block_rows_, (counts ? std::min(end, num_counted) : end) - begin);
     PpoSums ignored;
     RunBlock(worker, network, order + begin, static_cast<int>(rows), begin == first, gradient,
              counts ? worker.minibatch_sums : ignored);
@@ -306,13 +352,14 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
 
 void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows,
                          bool first, float* gradient, PpoSums& sums) {
-  const int padded_rows = Padded(rows, kRowMultiple);
-  std::array<const float*, kBlockRows> pointers;
+  const int padded_rows = Padded(rows, row_multiple_);
+  std::array<const float*, kMaxBlockRows> pointers;
   for (int i = 0; i < rows; ++i) {
     pointers[static_cast<size_t>(i)] = call_.samples + order[i] * columns_.size();
   }
   const std::span<const float* const> samples(pointers.data(), static_cast<size_t>(rows));
-  const float* outputs = Forward(worker, network, samples);
+  const float* outputs =
+      bf16_ == nullptr ? Forward(worker, network, samples) : ForwardBf16(worker, network, samples);
   const int stride = network.layers.back().shape.padded_out;
   float* by_outputs = worker.output_gradient.data();
   std::fill_n(by_outputs, padded_rows * stride, 0.0F);
@@ -325,7 +372,11 @@ void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* 
       by_outputs += stride;
     }
   }
-  Backward(worker, network, padded_rows, first, gradient);
+  if (bf16_ == nullptr) {
+    Backward(worker, network, padded_rows, first, gradient);
+  } else {
+    BackwardBf16(worker, network, padded_rows, first, gradient);
+  }
 }
 
 const float* PpoUpdate::Forward(Worker& worker, const Network& network,
@@ -370,6 +421,61 @@ void PpoUpdate::Backward(Worker& worker, const Network& network, int rows, bool 
   }
 }
 
+const float* PpoUpdate::ForwardBf16(Worker& worker, const Network& network,
+                                    std::span<const float* const> rows) {
+  const int padded_rows = Padded(static_cast<int>(rows.size()), kTile);
+  const LayerShape& shape = network.layers.front().shape;
+  uint16_t* input = worker.rounded_input.data();
+  std::fill_n(input, ArraySize(padded_rows, shape.padded_in), uint16_t{0});
+  for (const float* row : rows) {
+    bf16_->round(row + network.obs_begin, shape.in, input);
+    input += shape.padded_in;
+  }
+  const uint16_t* x = worker.rounded_input.data();
+  for (size_t k = 0; k + 1 < network.layers.size(); ++k) {
+    const PaddedLayer& layer = network.layers[k];
+    uint16_t* y = worker.rounded_outputs[k].data();
+    bf16_->forward_slope(options_.activation, x, packed_.data() + layer.transposed,
+                         parameters_.data() + layer.biases, padded_rows, layer.shape.padded_in,
+                         layer.shape.padded_out, y, worker.rounded_slopes[k].data());
+    x = y;
+  }
+  const PaddedLayer& last = network.layers.back();
+  float* outputs = worker.outputs.back().data();
+  bf16_->forward_last(x, packed_.data() + last.transposed, parameters_.data() + last.biases,
+                      padded_rows, last.shape.padded_in, last.shape.padded_out, outputs);
+  return outputs;
+}
+
+void PpoUpdate::BackwardBf16(Worker& worker, const Network& network, int rows, bool first,
+                             float* gradient) {
+  bf16_->round(worker.output_gradient.data(), rows * network.layers.back().shape.padded_out,
+               worker.rounded_gradient.data());
+  const uint16_t* dy = worker.rounded_gradient.data();
+  for (size_t k = network.layers.size(); k-- > 0;) {
+    const PaddedLayer& layer = network.layers[k];
+    const int in = layer.shape.padded_in;
+    const int out = layer.shape.padded_out;
+    const Bf16Matrix& x = k == 0 ? worker.rounded_input : worker.rounded_outputs[k - 1];
+    float* total = gradient + layer.weights;  // biases follow
+    float* mine = first ? total : worker.share.data();
+    bf16_->transpose(x.data(), rows, in, worker.transposed.data());
+    bf16_->pack_samples(dy, rows, out, worker.packed_gradient.data());
+    bf16_->forward_last(worker.transposed.data(), worker.packed_gradient.data(), nullptr, in, rows,
+                        out, mine);
+    bf16_->column_sums(dy, rows, out, mine + ArraySize(in, out));
+    if (!first) {
+      const float* const parts[] = {total, mine};
+      kernels_.reduce(parts, 2, ArraySize(in + 1, out), total);
+    }
+    if (k == 0) break;
+    uint16_t* dx = worker.rounded_back[k % 2].data();
+    bf16_->backward_slope(dy, packed_transposed_.data() + layer.transposed,
+                          worker.rounded_slopes[k - 1].data(), rows, in, out, dx);
+    dy = dx;
+  }
+}
+
 void PpoUpdate::Reduce(int worker, int64_t step) {
   std::vector<double>& squares = squares_[step % 2];
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -406,7 +512,7 @@ void PpoUpdate::Improve(int worker, int64_t step, double norm) {
     kernels_.adam(adam, gradient_.data() + piece.begin, piece.size,
                   parameters_.data() + piece.begin, mean_.data() + piece.begin,
                   square_.data() + piece.begin);
-    Transpose(piece);
+    Pack(piece);
     if (!options_.discrete && piece.begin == log_std_) {
       float* log_std = parameters_.data() + log_std_;
       for (size_t i = 0; i < piece.size; ++i) log_std[i] = std::max(log_std[i], hyper.min_log_std);

@@ -111,6 +111,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "ppo": [
         *({}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}),
         {"desired_kl": 0.01, "min_std": 0.6},
+        {"amp": True},
         {"env_id": "dict_tasks:Sided", "symmetry": True, "pool_size": 2},
     ],
     "recurrent_ppo": [{"rnn_type": "gru"}, {"env_id": "CartPole-v1"}, {"desired_kl": 0.01}],
