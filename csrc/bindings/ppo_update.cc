@@ -34,6 +34,7 @@ class PyPpoUpdate {
     keywords.Read("value_begin", options.value_begin);
     keywords.Read("activation", activation);
     keywords.Read("discrete", options.discrete);
+    keywords.Read("layer_norm", options.layer_norm);
     keywords.Read("bfloat16", options.bfloat16);
     keywords.Read("num_threads", options.num_threads);
     keywords.CheckAllRead();
@@ -44,8 +45,8 @@ class PyPpoUpdate {
       throw UsageError(Code::kValue, "value_sizes: expected 1 output, got " +
                                          std::to_string(options.value_sizes.back()));
     }
-    if (options.bfloat16 && BestBf16Kernels() == nullptr) {
-      throw UsageError(Code::kValue, "bfloat16: this machine has neither AMX nor AVX512-BF16");
+    if (options.bfloat16 && (BestBf16Kernels() == nullptr || options.layer_norm)) {
+      throw UsageError(Code::kValue, "bfloat16: expected AMX or AVX512-BF16, and no layer_norm");
     }
     options.activation = ToActivation(activation);
     num_actions_ = options.discrete ? options.policy_sizes.back() : 0;

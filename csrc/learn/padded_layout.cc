@@ -33,6 +33,14 @@ std::vector<PaddedLayer> PaddedLayout::AddNetwork(const std::vector<int>& sizes)
     runs_.push_back({flat_size_, layer.biases, layer.shape.out});
     flat_size_ += static_cast<size_t>(layer.shape.out);
   }
+  for (size_t i = 0; layer_norm_ && i + 1 < layers.size(); ++i) {
+    layers[i].norm = padded_size_;
+    for (int part = 0; part < 2; ++part) {
+      runs_.push_back({flat_size_, padded_size_, layers[i].shape.out});
+      flat_size_ += static_cast<size_t>(layers[i].shape.out);
+      padded_size_ += static_cast<size_t>(layers[i].shape.padded_out);
+    }
+  }
   return layers;
 }
 

@@ -24,12 +24,13 @@ struct PpoUpdate::Piece {
 struct PpoUpdate::Worker {
   explicit Worker(PolicyLoss policy_loss) : loss(std::move(policy_loss)) {}
 
-  AlignedFloats input;                         // (kBlockRows, padded obs)
-  std::vector<AlignedFloats> outputs, slopes;  // of each layer
-  AlignedFloats output_gradient;               // of the loss by the last layer's outputs
-  AlignedFloats back[2];                       // of the loss by a layer's outputs
+  AlignedFloats input;                               // (block_rows_, padded obs)
+  std::vector<AlignedFloats> outputs, slopes;        // of each layer
+  std::vector<AlignedFloats> normals, inverse_stds;  // of each normalised one
+  AlignedFloats output_gradient;                     // of the loss by the last layer's outputs
+  AlignedFloats back[2];                             // of the loss by a layer's outputs
   // the same in bfloat16, and a block's share of a layer's gradient
-  Bf16Matrix rounded_input, rounded_gradient, rounded_back[2];
+  Bf16Matrix rounded_input, rounded_back[2];
   std::vector<Bf16Matrix> rounded_outputs, rounded_slopes;
   Bf16Matrix transposed, packed_gradient;
   AlignedFloats share;
@@ -55,7 +56,8 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
       row_multiple_(bf16_ == nullptr ? kRowMultiple : kTile),
       block_rows_(bf16_ == nullptr ? 64 : kMaxBlockRows),
       shard_rows_(bf16_ == nullptr ? 64 : 128),
-      layout_(bf16_ == nullptr ? kColumnMultiple : kTile),
+      piece_rows_(bf16_ == nullptr ? kColumnMultiple : kTile),
+      layout_(piece_rows_, options.layer_norm),
       generation_(ForkGeneration()),
       parallel_(std::clamp(options.num_threads, 1, 2 * kMaxShards)) {
   networks_.reserve(2);  // pieces point to them
@@ -65,12 +67,12 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
   for (AlignedFloats* vector : {&parameters_, &mean_, &square_, &gradient_}) {
     *vector = AlignedFloats(layout_.padded_size());
   }
-  if (bf16_ == nullptr) {
-    transposed_ = AlignedFloats(layout_.transposed_size());
-  } else {
-    for (Bf16Matrix* factors : {&packed_, &packed_transposed_}) {
-      *factors = Bf16Matrix(1, static_cast<int>(layout_.transposed_size()));
-    }
+  transposed_ = AlignedFloats(layout_.transposed_size());
+  const auto only_in_bf16 = [&](auto size) {
+    return bf16_ == nullptr ? 0 : static_cast<int>(size);
+  };
+  for (Bf16Matrix* factors : {&packed_, &packed_transposed_}) {
+    *factors = Bf16Matrix(1, only_in_bf16(layout_.transposed_size()));
   }
   for (Network& network : networks_) {
     for (int i = 0; i < kMaxShards; ++i) network.gradients.emplace_back(layout_.padded_size());
@@ -81,17 +83,15 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
   size_t depth = 0;
   int widest = kColumnMultiple;
   int widest_input = 0;
-  size_t largest = 0;
   for (const Network& network : networks_) {
     depth = std::max(depth, network.layers.size());
     widest_input = std::max(widest_input, network.layers.front().shape.padded_in);
     for (const PaddedLayer& layer : network.layers) {
       widest = std::max(widest, layer.shape.padded_out);
-      largest = std::max(largest, ArraySize(layer.shape.padded_in + 1, layer.shape.padded_out));
     }
   }
   const auto block = [&](int columns) { return AlignedFloats(ArraySize(block_rows_, columns)); };
-  const auto rounded = [&](int columns) { return Bf16Matrix(block_rows_, columns); };
+  const auto rounded = [&](int columns) { return Bf16Matrix(block_rows_, only_in_bf16(columns)); };
   for (int i = 0; i < parallel_.num_threads(); ++i) {
     Worker worker(PolicyLoss(columns_, options.policy_sizes.back(),
                              networks_[0].layers.back().shape.padded_out, options.discrete,
@@ -100,21 +100,18 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     for (size_t k = 0; k < depth; ++k) {
       worker.outputs.push_back(block(widest));
       worker.slopes.push_back(block(widest));
+      worker.normals.push_back(block(options.layer_norm ? widest : 0));
+      worker.inverse_stds.push_back(block(1));
+      worker.rounded_outputs.push_back(rounded(widest));
+      worker.rounded_slopes.push_back(rounded(widest));
     }
     worker.output_gradient = block(widest);
     for (AlignedFloats& back : worker.back) back = block(widest);
-    if (bf16_ != nullptr) {
-      worker.rounded_input = rounded(widest_input);
-      worker.rounded_gradient = rounded(widest);
-      for (size_t k = 0; k < depth; ++k) {
-        worker.rounded_outputs.push_back(rounded(widest));
-        worker.rounded_slopes.push_back(rounded(widest));
-      }
-      for (Bf16Matrix& back : worker.rounded_back) back = rounded(widest);
-      worker.transposed = rounded(std::max(widest, widest_input));
-      worker.packed_gradient = rounded(widest);
-      worker.share = AlignedFloats(largest);
-    }
+    worker.rounded_input = rounded(widest_input);
+    for (Bf16Matrix& back : worker.rounded_back) back = rounded(widest);
+    worker.transposed = rounded(std::max(widest, widest_input));
+    worker.packed_gradient = rounded(widest);
+    worker.share = AlignedFloats(bf16_ == nullptr ? 0 : layout_.padded_size());
     workers_.push_back(std::move(worker));
   }
 }
@@ -125,11 +122,13 @@ PpoUpdate::~PpoUpdate() = default;
 void PpoUpdate::AddPieces() {
   for (const Network& network : networks_) {
     for (const PaddedLayer& layer : network.layers) {
-      const size_t size = ArraySize(piece_rows(), layer.shape.padded_out);
+      const size_t size = ArraySize(piece_rows_, layer.shape.padded_out);
       for (size_t begin = layer.weights; begin < layer.biases; begin += size) {
         pieces_.push_back({&network, begin, size, &layer});
       }
-      pieces_.push_back({&network, layer.biases, static_cast<size_t>(layer.shape.padded_out)});
+      const auto width = static_cast<size_t>(layer.shape.padded_out);
+      pieces_.push_back({&network, layer.biases, width});
+      if (layer.norm != 0) pieces_.push_back({&network, layer.norm, 2 * width});
     }
     if (network.is_policy && !options_.discrete) {
       pieces_.push_back({&network, log_std_, layout_.padded_size() - log_std_});
@@ -162,18 +161,18 @@ void PpoUpdate::Pack(const Piece& piece) {
   const size_t row = place / static_cast<size_t>(shape.padded_out);
   const float* weights = parameters_.data() + piece.begin;
   const size_t factor = piece.layer->transposed;
-  const bool passes_back = piece.layer != &piece.network->layers.front();
-  if (bf16_ == nullptr) {
-    if (!passes_back) return;
-    kernels_.transpose(weights, piece_rows(), shape.padded_out, transposed_.data() + factor + row,
-                       shape.padded_in);
-    return;
+  if (bf16_ != nullptr) {
+    bf16_->pack(weights, kTile, shape.padded_out, shape.padded_in,
+                packed_.data() + factor + row * kTile);
   }
-  bf16_->pack(weights, piece_rows(), shape.padded_out, shape.padded_in,
-              packed_.data() + factor + row * kTile);
-  if (!passes_back) return;
-  bf16_->pack_transposed(weights, piece_rows(), shape.padded_out,
-                         packed_transposed_.data() + factor + place);
+  if (piece.layer == &piece.network->layers.front()) return;  // passes nothing back
+  if (bf16_ != nullptr) {
+    bf16_->pack_transposed(weights, kTile, shape.padded_out,
+                           packed_transposed_.data() + factor + place);
+  } else {
+    kernels_.transpose(weights, kColumnMultiple, shape.padded_out,
+                       transposed_.data() + factor + row, shape.padded_in);
+  }
 }
 
 std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t* orders,
@@ -372,11 +371,7 @@ void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* 
       by_outputs += stride;
     }
   }
-  if (bf16_ == nullptr) {
-    Backward(worker, network, padded_rows, first, gradient);
-  } else {
-    BackwardBf16(worker, network, padded_rows, first, gradient);
-  }
+  Backward(worker, network, padded_rows, first, gradient);
 }
 
 const float* PpoUpdate::Forward(Worker& worker, const Network& network,
@@ -396,20 +391,34 @@ const float* PpoUpdate::Forward(Worker& worker, const Network& network,
   const float* x = worker.input.data();
   for (size_t k = 0; k < network.layers.size(); ++k) {
     const PaddedLayer& layer = network.layers[k];
-    const bool last = k + 1 == network.layers.size();
+    const bool linear = layer.norm != 0 || k + 1 == network.layers.size();
+    float* outputs = worker.outputs[k].data();
+    float* slopes = worker.slopes[k].data();
+    float* normals = worker.normals[k].data();
     kernels_.forward(x, parameters_.data() + layer.weights, parameters_.data() + layer.biases,
-                     padded_rows, layer.shape, last ? Activation::kIdentity : options_.activation,
-                     worker.outputs[k].data(), worker.slopes[k].data());
-    x = worker.outputs[k].data();
+                     padded_rows, layer.shape, linear ? Activation::kIdentity : options_.activation,
+                     layer.norm != 0 ? normals : outputs, slopes);
+    if (layer.norm != 0) {
+      kernels_.normalise(parameters_.data() + layer.norm, padded_rows, layer.shape,
+                         options_.activation, normals, worker.inverse_stds[k].data(), outputs,
+                         slopes);
+    }
+    x = outputs;
   }
   return x;
 }
 
 void PpoUpdate::Backward(Worker& worker, const Network& network, int rows, bool first,
                          float* gradient) {
-  const float* dy = worker.output_gradient.data();
+  if (bf16_ != nullptr) return BackwardBf16(worker, network, rows, first, gradient);
+  float* dy = worker.output_gradient.data();
   for (size_t k = network.layers.size(); k-- > 0;) {
     const PaddedLayer& layer = network.layers[k];
+    if (layer.norm != 0) {
+      kernels_.backward_norm(parameters_.data() + layer.norm, rows, layer.shape,
+                             worker.normals[k].data(), worker.inverse_stds[k].data(), first, dy,
+                             gradient + layer.norm);
+    }
     const float* x = k == 0 ? worker.input.data() : worker.outputs[k - 1].data();
     kernels_.accumulate(x, dy, rows, layer.shape, first, gradient + layer.weights,
                         gradient + layer.biases);
@@ -449,9 +458,8 @@ const float* PpoUpdate::ForwardBf16(Worker& worker, const Network& network,
 
 void PpoUpdate::BackwardBf16(Worker& worker, const Network& network, int rows, bool first,
                              float* gradient) {
-  bf16_->round(worker.output_gradient.data(), rows * network.layers.back().shape.padded_out,
-               worker.rounded_gradient.data());
-  const uint16_t* dy = worker.rounded_gradient.data();
+  uint16_t* dy = worker.rounded_back[network.layers.size() % 2].data();
+  bf16_->round(worker.output_gradient.data(), rows * network.layers.back().shape.padded_out, dy);
   for (size_t k = network.layers.size(); k-- > 0;) {
     const PaddedLayer& layer = network.layers[k];
     const int in = layer.shape.padded_in;

@@ -37,7 +37,8 @@ struct PpoOptions {
   int value_begin = 0;
   Activation activation = Activation::kTanh;
   bool discrete = false;  // else Gaussian, with a log-std that does not depend on the observation
-  bool bfloat16 = false;  // wants BestBf16Kernels()
+  bool layer_norm = false;
+  bool bfloat16 = false;  // wants BestBf16Kernels(), and no layer_norm
   int num_threads = 1;
 };
 
@@ -56,7 +57,8 @@ class PpoUpdate {
   ~PpoUpdate();
 
   /// Length of the flat vectors: the policy's weights (in, out) layer by layer, its biases, the
-  /// value network's likewise, and log_std unless discrete.
+  /// scales and shifts of its layer normalisation, the value network's likewise, and log_std unless
+  /// discrete.
   size_t num_parameters() const { return layout_.flat_size(); }
   /// Columns of the samples: see PpoColumns.
   int num_columns() const { return static_cast<int>(columns_.size()); }
@@ -104,8 +106,6 @@ class PpoUpdate {
   };
 
   void AddPieces();
-  /// Of a layer's weights.
-  int piece_rows() const { return bf16_ == nullptr ? kColumnMultiple : kTile; }
   void AssignPieces(int num_workers);
   /// Brings what passes read of a piece's parameters up to date.
   void Pack(const Piece& piece);
@@ -144,6 +144,7 @@ class PpoUpdate {
   const int row_multiple_;   // of a block
   const int block_rows_;     // at most
   const int shard_rows_;     // at least
+  const int piece_rows_;     // of weights, and to what sizes of layers are padded
   PaddedLayout layout_;
   std::vector<Network> networks_;  // policy, value
   size_t log_std_ = 0;             // place in padded vectors

@@ -27,6 +27,7 @@ from pyfastenv.algorithms.ppo import PPO, Config, train
 from pyfastenv.algorithms.ppo.accelerated import CompiledBfloat16, CompiledEpoch
 from pyfastenv.algorithms.ppo.spec import adapted_rate
 from pyfastenv.nn.normalize import RunningMoments
+from pyfastenv.nn.policy_spec import ACTIVATIONS
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.seeds import env_seeds
@@ -66,6 +67,7 @@ def test_the_compiled_update_is_the_one_in_torch(
     [
         {"desired_kl": 0.003},
         {"desired_kl": 10.0, "learning_rate_bounds": (1e-5, 4e-4)},
+        *({"activation": x, "layer_norm": True, "hidden_sizes": (33, 5)} for x in ACTIVATIONS),
         {"log_std_init": -1.0, "min_std": math.exp(-1.0)},
         {"env_id": "dict_tasks:Sided", "symmetry": True, "desired_kl": 0.01},
         {"env_id": "dict_tasks:Sided", "symmetry": True, "minibatch_size": 96},  # in three parts
@@ -124,9 +126,8 @@ def _needs_bfloat16() -> None:
 @pytest.mark.parametrize(
     ("activation", "hidden_sizes", "rows"),
     [
-        ("tanh", (64, 64), 100),
-        ("tanh", (), 3),
-        *(("relu", (7,), 600), ("elu", (33, 5, 20), 1_000), ("silu", (40, 17), 2_500)),
+        *(("tanh", (64, 64), 100), ("tanh", (), 3), ("relu", (7,), 600)),
+        *(("elu", (33, 5, 20), 1_000), ("silu", (40, 17), 2_500)),
     ],
 )
 def test_the_compiled_gradient_in_bfloat16_is_near(
@@ -189,7 +190,8 @@ def test_the_compiled_values_are_those_of_the_module() -> None:
 def _update(**changes: Any) -> _core.PpoUpdate:
     sizes = {"obs_size": 3, "policy_sizes": [3, 4, 2], "value_sizes": [3, 4, 1]}
     shared = {"policy_begin": 0, "value_begin": 0, "activation": "tanh", "num_threads": 1}
-    return _core.PpoUpdate(**{"discrete": False, "bfloat16": False, **sizes, **shared, **changes})
+    flags = dict.fromkeys(("discrete", "layer_norm", "bfloat16"), False)
+    return _core.PpoUpdate(**{**flags, **sizes, **shared, **changes})
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
@@ -248,6 +250,8 @@ def test_the_compiled_update_refuses_networks_it_cannot_run(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         _update(policy_sizes=policy_sizes, value_sizes=value_sizes)
+    with pytest.raises(ValueError, match="bfloat16: expected AMX or AVX512-BF16, and no layer_no"):
+        _update(bfloat16=True, layer_norm=True)
 
 
 @pytest.mark.parametrize("action", [-1.0, 2.0, 1e30, float("nan"), float("inf")])

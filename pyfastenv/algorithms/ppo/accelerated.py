@@ -56,6 +56,7 @@ class CompiledEpoch(Accelerator):
     processes learn together, each minibatch's gradient."""
 
     name: ClassVar[str] = "epochs compiled in C++"
+    layer_norm: ClassVar[bool] = True
     bfloat16: ClassVar[bool] = False
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = (*_METHODS, "_columns", "refresh")
@@ -69,8 +70,9 @@ class CompiledEpoch(Accelerator):
             return "only with amp" if cls.bfloat16 else "only without amp"
         if learner.device.type != "cpu":
             return "only on the CPU"
-        if learner.policy.activation != learner.value.activation:
-            return "only for networks of one activation"
+        networks = (learner.policy, learner.value)
+        if len({(each.activation, bool(each.norm_list)) for each in networks}) > 1:
+            return "only for networks of one kind"
         return "without a mirror loss" if learner.config.mirror_coef > 0.0 else None
 
     @classmethod
@@ -96,6 +98,7 @@ class CompiledEpoch(Accelerator):
             value_begin=learner.seen.critic.start,
             activation=learner.policy.activation,
             discrete=learner.discrete,
+            layer_norm=bool(learner.policy.norm_list),
             bfloat16=self.bfloat16,
             num_threads=num_threads,
         )
@@ -158,6 +161,7 @@ class CompiledBfloat16(CompiledEpoch):
     name: ClassVar[str] = (
         f"epochs compiled in C++, in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
     )
+    layer_norm: ClassVar[bool] = False
     bfloat16: ClassVar[bool] = True
 
     @classmethod
