@@ -165,7 +165,7 @@ void Normalise(const float* norm, int rows, const LayerShape& shape, Activation 
 void BackwardNorm(const float* norm, int rows, const LayerShape& shape, const float* z,
                   const float* inverse, bool first, float* dy, float* dnorm) {
   const int width = shape.padded_out;
-  if (first) std::memset(dnorm, 0, 2 * static_cast<size_t>(width) * sizeof(float));
+  for (int i = 0; first && i < 2 * width; ++i) dnorm[i] = 0.0F;
   for (int row = 0; row < rows; ++row, z += width, dy += width) {
     Vec sums = {};
     Vec products = {};
@@ -185,7 +185,7 @@ void BackwardNorm(const float* norm, int rows, const LayerShape& shape, const fl
     for (int i = 0; i < width; i += kLanes) {
       StoreVec(dy + i, (LoadVec(dy + i) - mean - LoadVec(z + i) * slope) * inverse[row]);
     }
-    std::memset(dy + shape.out, 0, static_cast<size_t>(width - shape.out) * sizeof(float));
+    for (int i = shape.out; i < width; ++i) dy[i] = 0.0F;
   }
 }
 
