@@ -36,7 +36,8 @@ std::vector<float> ReadVector(const py::object& object, const std::string& name,
   return {Floats(input), Floats(input) + NumElements(shape)};
 }
 
-Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& activation) {
+Mlp ReadMlp(const py::list& weights, const py::list& biases, const py::list& layer_norms,
+            const std::string& activation) {
   if (weights.empty() || weights.size() != biases.size()) {
     throw UsageError(Code::kValue, "policy: expected as many weights as biases, at least one");
   }
@@ -57,13 +58,22 @@ Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& 
     if (sizes.empty()) sizes.push_back(static_cast<int>(w.shape[1]));
     sizes.push_back(static_cast<int>(w.shape[2]));
   }
-  Mlp mlp(static_cast<int>(num_networks), sizes, ToActivation(activation));
+  if (!layer_norms.empty() && layer_norms.size() + 1 != weights.size()) {
+    throw UsageError(Code::kValue, "policy: layer_norms: expected one of each hidden layer, " +
+                                       std::to_string(weights.size() - 1) + ", or none, got " +
+                                       std::to_string(layer_norms.size()));
+  }
+  Mlp mlp(static_cast<int>(num_networks), sizes, ToActivation(activation), !layer_norms.empty());
   for (size_t i = 0; i < weights.size(); ++i) {
     const std::string layer = "policy: layer " + std::to_string(i);
     const InputArray w =
         ReadFinite(weights[i], layer + ": weights", {num_networks, sizes[i], sizes[i + 1]});
     const InputArray b = ReadFinite(biases[i], layer + ": biases", {num_networks, sizes[i + 1]});
     mlp.SetLayer(static_cast<int>(i), Floats(w), Floats(b));
+    if (i >= layer_norms.size()) continue;
+    const InputArray norm =
+        ReadFinite(layer_norms[i], layer + ": layer_norms", {num_networks, 2, sizes[i + 1]});
+    mlp.SetNorm(static_cast<int>(i), Floats(norm));
   }
   return mlp;
 }
@@ -93,11 +103,13 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   Keywords keywords("Policy", given);
   py::list weights;
   py::list biases;
+  py::list layer_norms;
   std::string activation;
   keywords.Read("weights", weights);
   keywords.Read("biases", biases);
+  keywords.Read("layer_norms", layer_norms);
   keywords.Read("activation", activation);
-  Mlp mlp = ReadMlp(weights, biases, activation);
+  Mlp mlp = ReadMlp(weights, biases, layer_norms, activation);
 
   PolicyOptions options;
   std::string distribution;

@@ -34,6 +34,8 @@ class PyPpoUpdate {
     keywords.Read("value_begin", options.value_begin);
     keywords.Read("activation", activation);
     keywords.Read("discrete", options.discrete);
+    keywords.Read("layer_norm", options.layer_norm);
+    keywords.Read("bfloat16", options.bfloat16);
     keywords.Read("num_threads", options.num_threads);
     keywords.CheckAllRead();
     CheckSize("obs_size", options.obs_size);
@@ -42,6 +44,9 @@ class PyPpoUpdate {
     if (options.value_sizes.back() != 1) {
       throw UsageError(Code::kValue, "value_sizes: expected 1 output, got " +
                                          std::to_string(options.value_sizes.back()));
+    }
+    if (options.bfloat16 && (BestBf16Kernels() == nullptr || options.layer_norm)) {
+      throw UsageError(Code::kValue, "bfloat16: expected AMX or AVX512-BF16, and no layer_norm");
     }
     options.activation = ToActivation(activation);
     num_actions_ = options.discrete ? options.policy_sizes.back() : 0;

@@ -67,9 +67,8 @@ PYFASTENV_INLINE void Transpose16(__m512i (&r)[16]) {
 }
 
 // w's rows, so many copies of them (one or two), one under the other
-PYFASTENV_INLINE void PackCopies(const float* w, int rows, int copies, int columns,
+PYFASTENV_INLINE void PackCopies(const float* w, int rows, int copies, int columns, int padded_rows,
                                  uint16_t* packed) {
-  const int padded_rows = Padded32(copies * rows);
   const auto line = [&](int row, int column, __mmask16 mask) {
     if (row >= copies * rows) return _mm512_setzero_ps();
     const ptrdiff_t source = row < rows ? row : row - rows;
@@ -77,7 +76,7 @@ PYFASTENV_INLINE void PackCopies(const float* w, int rows, int copies, int colum
   };
   const int padded_columns = Padded32(columns);
   for (int block = 0; block < padded_columns / kTile; ++block) {
-    for (int row = 0; row < padded_rows; row += 2) {
+    for (int row = 0; row < Padded32(copies * rows); row += 2) {
       uint16_t* tiles = Block(packed, padded_rows, row / kTile, block);
       for (int half = 0; half < 2; ++half) {
         const int column = block * kTile + half * kHalf;
@@ -90,12 +89,12 @@ PYFASTENV_INLINE void PackCopies(const float* w, int rows, int copies, int colum
   }
 }
 
-void Pack(const float* w, int rows, int columns, uint16_t* packed) {
-  PackCopies(w, rows, 1, columns, packed);
+void Pack(const float* w, int rows, int columns, int padded_rows, uint16_t* packed) {
+  PackCopies(w, rows, 1, columns, padded_rows, packed);
 }
 
-void PackTwice(const float* w, int rows, int columns, uint16_t* packed) {
-  PackCopies(w, rows, 2, columns, packed);
+void PackTwice(const float* w, int rows, int columns, int padded_rows, uint16_t* packed) {
+  PackCopies(w, rows, 2, columns, padded_rows, packed);
 }
 
 void PackTransposed(const float* w, int rows, int columns, uint16_t* packed) {
@@ -156,6 +155,13 @@ void Transpose(const uint16_t* x, int rows, int columns, uint16_t* transposed) {
   }
 }
 
+void RoundAll(const float* x, int size, uint16_t* y) {
+  for (int i = 0; i < size; i += kHalf) {
+    const __mmask16 mask = Mask(size - i);
+    _mm256_mask_storeu_epi16(y + i, mask, Round(_mm512_maskz_loadu_ps(mask, x + i)));
+  }
+}
+
 void Split(const float* x, int size, uint16_t* high, uint16_t* low) {
   for (int i = 0; i < size; i += kHalf) {
     const __mmask16 mask = Mask(size - i);
@@ -188,20 +194,23 @@ void ForwardLast(const uint16_t* x, const uint16_t* w, const float* bias, int ro
 
 PYFASTENV_INLINE Vec Sigmoid(Vec x) { return 1.0F / (Exp(-x) + 1.0F); }
 
-void ForwardSilu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
-                 uint16_t* y, uint16_t* slope) {
-  Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
-    const Pair add = Load(bias + column);
-    for (int i = 0; i < kTile; ++i) {
-      const Pair sum = Add(Load(sums + i * kTile), add);
-      const Vec low = (Vec)sum.low, high = (Vec)sum.high;
-      const Vec sigmoid_low = Sigmoid(low), sigmoid_high = Sigmoid(high);
-      const Vec y_low = low * sigmoid_low, y_high = high * sigmoid_high;
-      const ptrdiff_t at = At(row + i, out, column);
-      Store(y + at, Pair{(__m512)y_low, (__m512)y_high});
-      Store(slope + at, Pair{(__m512)(sigmoid_low + y_low * (1.0F - sigmoid_low)),
-                             (__m512)(sigmoid_high + y_high * (1.0F - sigmoid_high))});
-    }
+void ForwardSlope(Activation activation, const uint16_t* x, const uint16_t* w, const float* bias,
+                  int rows, int in, int out, uint16_t* y, uint16_t* slope) {
+  WithConstant(activation, [&](auto constant) {
+    constexpr Activation kActivation = decltype(constant)::value;
+    Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
+      const Pair add = Load(bias + column);
+      for (int i = 0; i < kTile; ++i) {
+        const Pair sum = Add(Load(sums + i * kTile), add);
+        const Vec low = (Vec)sum.low, high = (Vec)sum.high;
+        const Vec y_low = Activate(kActivation, low, Reciprocal);
+        const Vec y_high = Activate(kActivation, high, Reciprocal);
+        const ptrdiff_t at = At(row + i, out, column);
+        Store(y + at, Pair{(__m512)y_low, (__m512)y_high});
+        Store(slope + at, Pair{(__m512)Slope(kActivation, low, y_low),
+                               (__m512)Slope(kActivation, high, y_high)});
+      }
+    });
   });
 }
 
@@ -353,9 +362,10 @@ const Bf16Kernels PYFASTENV_NAME(kBf16) = {.unit = kUnit,
                                            .pack_transposed = PackTransposed,
                                            .pack_samples = PackSamples,
                                            .transpose = Transpose,
+                                           .round = RoundAll,
                                            .split = Split,
                                            .forward_relu = ForwardRelu,
-                                           .forward_silu = ForwardSilu,
+                                           .forward_slope = ForwardSlope,
                                            .forward_last = ForwardLast,
                                            .backward_relu = BackwardRelu,
                                            .backward_slope = BackwardSlope,

@@ -1,5 +1,5 @@
 // Matrix products in bfloat16 with float32 sums, on the processor's matrix unit (Intel AMX) or by
-// dot products of pairs (AVX512-BF16), and what SAC and the ensemble do between them.
+// dot products of pairs (AVX512-BF16), and what updates do between them.
 //
 // Matrices of samples are row-major bfloat16 (its bits as uint16_t), all sizes padded with zeros to
 // kTile. A right-hand factor is packed: for each 32 columns, for each 32 rows, two tiles of 16
@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "learn/denormals.h"
+#include "nn/mlp_kernels.h"
 
 namespace pyfastenv {
 
@@ -22,24 +23,26 @@ struct Bf16Kernels {
   void (*end)();
 
   /// A right-hand factor (rows, columns) of float32 parameters, or its transpose; pack_twice has
-  /// them a second time below: (2 rows, columns).
-  void (*pack)(const float* w, int rows, int columns, uint16_t* packed);
-  void (*pack_twice)(const float* w, int rows, int columns, uint16_t* packed);
+  /// them a second time below: (2 rows, columns). They may be rows, a multiple of kTile, of a
+  /// factor of padded_rows in all.
+  void (*pack)(const float* w, int rows, int columns, int padded_rows, uint16_t* packed);
+  void (*pack_twice)(const float* w, int rows, int columns, int padded_rows, uint16_t* packed);
   void (*pack_transposed)(const float* w, int rows, int columns, uint16_t* packed);
   /// … of samples (rows, columns), both padded.
   void (*pack_samples)(const uint16_t* x, int rows, int columns, uint16_t* packed);
   /// The transpose of samples as a left-hand factor: (columns, rows).
   void (*transpose)(const uint16_t* x, int rows, int columns, uint16_t* transposed);
 
+  void (*round)(const float* x, int size, uint16_t* y);
   /// x (size) in two parts, which have 16 bits of it: high = round(x), low = round(x - high).
   void (*split)(const float* x, int size, uint16_t* high, uint16_t* low);
 
   /// y (rows, out) = relu(x (rows, in) @ w + bias), rounded to bfloat16.
   void (*forward_relu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
                        int out, uint16_t* y);
-  /// y = silu(x @ w + bias), and its slope there.
-  void (*forward_silu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
-                       int out, uint16_t* y, uint16_t* slope);
+  /// y = activation(x @ w + bias), and its slope there.
+  void (*forward_slope)(Activation activation, const uint16_t* x, const uint16_t* w,
+                        const float* bias, int rows, int in, int out, uint16_t* y, uint16_t* slope);
   /// y = x @ w + bias in float32; no bias: null.
   void (*forward_last)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
                        int out, float* y);

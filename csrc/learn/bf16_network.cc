@@ -60,7 +60,7 @@ void Bf16Parameters::Pack(const Bf16Kernels& kernels, const Bf16Layers& layers, 
     const Bf16Layer& layer = layers[i];
     const float* weights = flat + layer.weights_of(network);
     const auto pack = i == 0 ? kernels.pack_twice : kernels.pack;  // the inputs stand in two parts
-    pack(weights, layer.in, layer.out, weights_[i].data());
+    pack(weights, layer.in, layer.out, layer.padded_in, weights_[i].data());
     if (transposed_[i].data() != nullptr) {
       kernels.pack_transposed(weights, layer.in, layer.out, transposed_[i].data());
     }
@@ -109,9 +109,9 @@ const float* Bf16Pass::Forward(const Bf16Parameters& parameters, int rows,
       kernels_.forward_relu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
                             layer.padded_in, layer.padded_out, hidden_[i].data());
     } else {
-      kernels_.forward_silu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
-                            layer.padded_in, layer.padded_out, hidden_[i].data(),
-                            slopes_[i].data());
+      kernels_.forward_slope(activation_, x, parameters.weights_[i].data(),
+                             parameters.biases_[i].data(), rows, layer.padded_in, layer.padded_out,
+                             hidden_[i].data(), slopes_[i].data());
     }
     x = hidden_[i].data();
   }

@@ -114,7 +114,7 @@ class Bf16Pass {
   const Bf16Kernels& kernels_;
   const TrainKernels& train_;
   const Bf16Layers& layers_;
-  const Activation activation_;  // kRelu or kSilu
+  const Activation activation_;
   Bf16Matrix inputs_;
   std::vector<Bf16Matrix> hidden_, slopes_;
   AlignedFloats outputs_;

@@ -14,8 +14,8 @@ std::vector<PaddedLayer> PaddedLayout::AddNetwork(const std::vector<int>& sizes)
     LayerShape& shape = layer.shape;
     shape.in = sizes[i];
     shape.out = sizes[i + 1];
-    shape.padded_in = Padded(shape.in, kColumnMultiple);
-    shape.padded_out = Padded(shape.out, kColumnMultiple);
+    shape.padded_in = Padded(shape.in, multiple_);
+    shape.padded_out = Padded(shape.out, multiple_);
     const size_t size = ArraySize(shape.padded_in, shape.padded_out);
     layer.weights = padded_size_;
     layer.biases = layer.weights + size;
@@ -32,6 +32,14 @@ std::vector<PaddedLayer> PaddedLayout::AddNetwork(const std::vector<int>& sizes)
   for (const PaddedLayer& layer : layers) {
     runs_.push_back({flat_size_, layer.biases, layer.shape.out});
     flat_size_ += static_cast<size_t>(layer.shape.out);
+  }
+  for (size_t i = 0; layer_norm_ && i + 1 < layers.size(); ++i) {
+    layers[i].norm = padded_size_;
+    for (int part = 0; part < 2; ++part) {
+      runs_.push_back({flat_size_, padded_size_, layers[i].shape.out});
+      flat_size_ += static_cast<size_t>(layers[i].shape.out);
+      padded_size_ += static_cast<size_t>(layers[i].shape.padded_out);
+    }
   }
   return layers;
 }

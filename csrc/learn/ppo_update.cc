@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "learn/array_size.h"
@@ -15,7 +16,7 @@ namespace pyfastenv {
 struct PpoUpdate::Piece {
   const Network* network;
   size_t begin, size;
-  const PaddedLayer* layer = nullptr;  // whose rows of weights are needed transposed
+  const PaddedLayer* layer = nullptr;  // whose rows of weights these are
   int worker = 0;
 };
 
@@ -23,10 +24,16 @@ struct PpoUpdate::Piece {
 struct PpoUpdate::Worker {
   explicit Worker(PolicyLoss policy_loss) : loss(std::move(policy_loss)) {}
 
-  AlignedFloats input;                         // (kBlockRows, padded obs)
-  std::vector<AlignedFloats> outputs, slopes;  // of each layer
-  AlignedFloats output_gradient;               // of the loss by the last layer's outputs
-  AlignedFloats back[2];                       // of the loss by a layer's outputs
+  AlignedFloats input;                               // (block_rows_, padded obs)
+  std::vector<AlignedFloats> outputs, slopes;        // of each layer
+  std::vector<AlignedFloats> normals, inverse_stds;  // of each normalised one
+  AlignedFloats output_gradient;                     // of the loss by the last layer's outputs
+  AlignedFloats back[2];                             // of the loss by a layer's outputs
+  // the same in bfloat16, and a block's share of a layer's gradient
+  Bf16Matrix rounded_input, rounded_back[2];
+  std::vector<Bf16Matrix> rounded_outputs, rounded_slopes;
+  Bf16Matrix transposed, packed_gradient;
+  AlignedFloats share;
   PolicyLoss loss;
   PpoSums minibatch_sums;
   float lr = 0.0F;            // of the latest step
@@ -45,6 +52,12 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     : options_(options),
       columns_{options.obs_size, options.discrete ? 1 : options.policy_sizes.back()},
       kernels_(BestTrainKernels()),
+      bf16_(options.bfloat16 ? BestBf16Kernels() : nullptr),
+      row_multiple_(bf16_ == nullptr ? kRowMultiple : kTile),
+      block_rows_(bf16_ == nullptr ? 64 : kMaxBlockRows),
+      shard_rows_(bf16_ == nullptr ? 64 : 128),
+      piece_rows_(bf16_ == nullptr ? kColumnMultiple : kTile),
+      layout_(piece_rows_, options.layer_norm),
       generation_(ForkGeneration()),
       parallel_(std::clamp(options.num_threads, 1, 2 * kMaxShards)) {
   networks_.reserve(2);  // pieces point to them
@@ -55,6 +68,12 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     *vector = AlignedFloats(layout_.padded_size());
   }
   transposed_ = AlignedFloats(layout_.transposed_size());
+  const auto only_in_bf16 = [&](auto size) {
+    return bf16_ == nullptr ? 0 : static_cast<int>(size);
+  };
+  for (Bf16Matrix* factors : {&packed_, &packed_transposed_}) {
+    *factors = Bf16Matrix(1, only_in_bf16(layout_.transposed_size()));
+  }
   for (Network& network : networks_) {
     for (int i = 0; i < kMaxShards; ++i) network.gradients.emplace_back(layout_.padded_size());
   }
@@ -71,34 +90,45 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
       widest = std::max(widest, layer.shape.padded_out);
     }
   }
-  const auto block = [](int columns) { return AlignedFloats(ArraySize(kBlockRows, columns)); };
+  const auto block = [&](int columns) { return AlignedFloats(ArraySize(block_rows_, columns)); };
+  const auto rounded = [&](int columns) { return Bf16Matrix(block_rows_, only_in_bf16(columns)); };
   for (int i = 0; i < parallel_.num_threads(); ++i) {
     Worker worker(PolicyLoss(columns_, options.policy_sizes.back(),
                              networks_[0].layers.back().shape.padded_out, options.discrete,
-                             kBlockRows));
+                             block_rows_));
     worker.input = block(widest_input);
     for (size_t k = 0; k < depth; ++k) {
       worker.outputs.push_back(block(widest));
       worker.slopes.push_back(block(widest));
+      worker.normals.push_back(block(options.layer_norm ? widest : 0));
+      worker.inverse_stds.push_back(block(1));
+      worker.rounded_outputs.push_back(rounded(widest));
+      worker.rounded_slopes.push_back(rounded(widest));
     }
     worker.output_gradient = block(widest);
     for (AlignedFloats& back : worker.back) back = block(widest);
+    worker.rounded_input = rounded(widest_input);
+    for (Bf16Matrix& back : worker.rounded_back) back = rounded(widest);
+    worker.transposed = rounded(std::max(widest, widest_input));
+    worker.packed_gradient = rounded(widest);
+    worker.share = AlignedFloats(bf16_ == nullptr ? 0 : layout_.padded_size());
     workers_.push_back(std::move(worker));
   }
 }
 
 PpoUpdate::~PpoUpdate() = default;
 
-// Weights in pieces of kColumnMultiple rows, so that any number of threads gets about as much.
+// Weights in pieces of a few rows, so that any number of threads gets about as much.
 void PpoUpdate::AddPieces() {
   for (const Network& network : networks_) {
     for (const PaddedLayer& layer : network.layers) {
-      const bool passes_back = &layer != &network.layers.front();
-      const size_t size = ArraySize(kColumnMultiple, layer.shape.padded_out);
+      const size_t size = ArraySize(piece_rows_, layer.shape.padded_out);
       for (size_t begin = layer.weights; begin < layer.biases; begin += size) {
-        pieces_.push_back({&network, begin, size, passes_back ? &layer : nullptr});
+        pieces_.push_back({&network, begin, size, &layer});
       }
-      pieces_.push_back({&network, layer.biases, static_cast<size_t>(layer.shape.padded_out)});
+      const auto width = static_cast<size_t>(layer.shape.padded_out);
+      pieces_.push_back({&network, layer.biases, width});
+      if (layer.norm != 0) pieces_.push_back({&network, layer.norm, 2 * width});
     }
     if (network.is_policy && !options_.discrete) {
       pieces_.push_back({&network, log_std_, layout_.padded_size() - log_std_});
@@ -124,12 +154,25 @@ void PpoUpdate::AssignPieces(int num_workers) {
   }
 }
 
-void PpoUpdate::Transpose(const Piece& piece) {
+void PpoUpdate::Pack(const Piece& piece) {
   if (piece.layer == nullptr) return;
   const LayerShape& shape = piece.layer->shape;
-  const size_t row = (piece.begin - piece.layer->weights) / static_cast<size_t>(shape.padded_out);
-  kernels_.transpose(parameters_.data() + piece.begin, kColumnMultiple, shape.padded_out,
-                     transposed_.data() + piece.layer->transposed + row, shape.padded_in);
+  const size_t place = piece.begin - piece.layer->weights;
+  const size_t row = place / static_cast<size_t>(shape.padded_out);
+  const float* weights = parameters_.data() + piece.begin;
+  const size_t factor = piece.layer->transposed;
+  if (bf16_ != nullptr) {
+    bf16_->pack(weights, kTile, shape.padded_out, shape.padded_in,
+                packed_.data() + factor + row * kTile);
+  }
+  if (piece.layer == &piece.network->layers.front()) return;  // passes nothing back
+  if (bf16_ != nullptr) {
+    bf16_->pack_transposed(weights, kTile, shape.padded_out,
+                           packed_transposed_.data() + factor + place);
+  } else {
+    kernels_.transpose(weights, kColumnMultiple, shape.padded_out,
+                       transposed_.data() + factor + row, shape.padded_in);
+  }
 }
 
 std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t* orders,
@@ -165,10 +208,10 @@ PpoSums PpoUpdate::Gradient(const float* samples, int64_t n, PpoHyper hyper,
 void PpoUpdate::Run(const Call& call, const float* parameters) {
   const int64_t size = call.hyper.minibatch_size;
   call_ = call;
-  call_.num_shards = static_cast<int>(std::clamp<int64_t>(size / kShardRows, 1, kMaxShards));
+  call_.num_shards = static_cast<int>(std::clamp<int64_t>(size / shard_rows_, 1, kMaxShards));
   call_.num_workers = ChooseWorkers(call_.num_shards);
   layout_.Scatter(parameters, parameters_.data());
-  for (const Piece& piece : pieces_) Transpose(piece);
+  for (const Piece& piece : pieces_) Pack(piece);
   AssignPieces(call_.num_workers);
   const auto num_epochs = static_cast<size_t>(call_.num_epochs);
   for (Worker& worker : workers_) {
@@ -218,16 +261,16 @@ void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, flo
   layout_.Scatter(parameters, parameters_.data());
   const Network& network = networks_[1];
   const int stride = network.layers.back().shape.padded_out;
-  const int64_t num_blocks = (n + kBlockRows - 1) / kBlockRows;
+  const int64_t num_blocks = (n + block_rows_ - 1) / block_rows_;
   const auto num_workers = static_cast<int>(
       std::clamp<int64_t>(num_blocks, 1, has_threads() ? parallel_.num_threads() : 1));
   const auto work = [&](int index) {
     Worker& worker = workers_[static_cast<size_t>(index)];
-    const int64_t end = std::min(n, num_blocks * (index + 1) / num_workers * kBlockRows);
-    int64_t row = num_blocks * index / num_workers * kBlockRows;
+    const int64_t end = std::min(n, num_blocks * (index + 1) / num_workers * block_rows_);
+    int64_t row = num_blocks * index / num_workers * block_rows_;
     while (row < end) {
-      std::array<const float*, kBlockRows> rows;
-      const auto count = static_cast<size_t>(std::min<int64_t>(kBlockRows, end - row));
+      std::array<const float*, kMaxBlockRows> rows;
+      const auto count = static_cast<size_t>(std::min<int64_t>(block_rows_, end - row));
       for (size_t i = 0; i < count; ++i) {
         rows[i] = obs + (row + static_cast<int64_t>(i)) * columns_.obs;
       }
@@ -241,6 +284,8 @@ void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, flo
 
 void PpoUpdate::Work(int index) {
   Worker& worker = workers_[static_cast<size_t>(index)];
+  std::optional<Bf16Section> section;
+  if (bf16_ != nullptr) section.emplace(*bf16_);
   const int64_t size = call_.hyper.minibatch_size;
   int64_t step = call_.step;
   double norm = 0.0;
@@ -297,7 +342,7 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
   const int64_t num_counted = call_.hyper.num_counted();
   for (int64_t begin = first, rows = 0; begin < end; begin += rows) {
     const bool counts = begin < num_counted;
-    rows = std::min<int64_t>(kBlockRows, (counts ? std::min(end, num_counted) : end) - begin);
+    rows = std::min<int64_t>(block_rows_, (counts ? std::min(end, num_counted) : end) - begin);
     PpoSums ignored;
     RunBlock(worker, network, order + begin, static_cast<int>(rows), begin == first, gradient,
              counts ? worker.minibatch_sums : ignored);
@@ -306,13 +351,14 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
 
 void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows,
                          bool first, float* gradient, PpoSums& sums) {
-  const int padded_rows = Padded(rows, kRowMultiple);
-  std::array<const float*, kBlockRows> pointers;
+  const int padded_rows = Padded(rows, row_multiple_);
+  std::array<const float*, kMaxBlockRows> pointers;
   for (int i = 0; i < rows; ++i) {
     pointers[static_cast<size_t>(i)] = call_.samples + order[i] * columns_.size();
   }
   const std::span<const float* const> samples(pointers.data(), static_cast<size_t>(rows));
-  const float* outputs = Forward(worker, network, samples);
+  const float* outputs =
+      bf16_ == nullptr ? Forward(worker, network, samples) : ForwardBf16(worker, network, samples);
   const int stride = network.layers.back().shape.padded_out;
   float* by_outputs = worker.output_gradient.data();
   std::fill_n(by_outputs, padded_rows * stride, 0.0F);
@@ -345,20 +391,34 @@ const float* PpoUpdate::Forward(Worker& worker, const Network& network,
   const float* x = worker.input.data();
   for (size_t k = 0; k < network.layers.size(); ++k) {
     const PaddedLayer& layer = network.layers[k];
-    const bool last = k + 1 == network.layers.size();
+    const bool linear = layer.norm != 0 || k + 1 == network.layers.size();
+    float* outputs = worker.outputs[k].data();
+    float* slopes = worker.slopes[k].data();
+    float* normals = worker.normals[k].data();
     kernels_.forward(x, parameters_.data() + layer.weights, parameters_.data() + layer.biases,
-                     padded_rows, layer.shape, last ? Activation::kIdentity : options_.activation,
-                     worker.outputs[k].data(), worker.slopes[k].data());
-    x = worker.outputs[k].data();
+                     padded_rows, layer.shape, linear ? Activation::kIdentity : options_.activation,
+                     layer.norm != 0 ? normals : outputs, slopes);
+    if (layer.norm != 0) {
+      kernels_.normalise(parameters_.data() + layer.norm, padded_rows, layer.shape,
+                         options_.activation, normals, worker.inverse_stds[k].data(), outputs,
+                         slopes);
+    }
+    x = outputs;
   }
   return x;
 }
 
 void PpoUpdate::Backward(Worker& worker, const Network& network, int rows, bool first,
                          float* gradient) {
-  const float* dy = worker.output_gradient.data();
+  if (bf16_ != nullptr) return BackwardBf16(worker, network, rows, first, gradient);
+  float* dy = worker.output_gradient.data();
   for (size_t k = network.layers.size(); k-- > 0;) {
     const PaddedLayer& layer = network.layers[k];
+    if (layer.norm != 0) {
+      kernels_.backward_norm(parameters_.data() + layer.norm, rows, layer.shape,
+                             worker.normals[k].data(), worker.inverse_stds[k].data(), first, dy,
+                             gradient + layer.norm);
+    }
     const float* x = k == 0 ? worker.input.data() : worker.outputs[k - 1].data();
     kernels_.accumulate(x, dy, rows, layer.shape, first, gradient + layer.weights,
                         gradient + layer.biases);
@@ -366,6 +426,60 @@ void PpoUpdate::Backward(Worker& worker, const Network& network, int rows, bool 
     float* dx = worker.back[k % 2].data();
     kernels_.backward(dy, transposed_.data() + layer.transposed, worker.slopes[k - 1].data(), rows,
                       layer.shape, dx);
+    dy = dx;
+  }
+}
+
+const float* PpoUpdate::ForwardBf16(Worker& worker, const Network& network,
+                                    std::span<const float* const> rows) {
+  const int padded_rows = Padded(static_cast<int>(rows.size()), kTile);
+  const LayerShape& shape = network.layers.front().shape;
+  uint16_t* input = worker.rounded_input.data();
+  std::fill_n(input, ArraySize(padded_rows, shape.padded_in), uint16_t{0});
+  for (const float* row : rows) {
+    bf16_->round(row + network.obs_begin, shape.in, input);
+    input += shape.padded_in;
+  }
+  const uint16_t* x = worker.rounded_input.data();
+  for (size_t k = 0; k + 1 < network.layers.size(); ++k) {
+    const PaddedLayer& layer = network.layers[k];
+    uint16_t* y = worker.rounded_outputs[k].data();
+    bf16_->forward_slope(options_.activation, x, packed_.data() + layer.transposed,
+                         parameters_.data() + layer.biases, padded_rows, layer.shape.padded_in,
+                         layer.shape.padded_out, y, worker.rounded_slopes[k].data());
+    x = y;
+  }
+  const PaddedLayer& last = network.layers.back();
+  float* outputs = worker.outputs.back().data();
+  bf16_->forward_last(x, packed_.data() + last.transposed, parameters_.data() + last.biases,
+                      padded_rows, last.shape.padded_in, last.shape.padded_out, outputs);
+  return outputs;
+}
+
+void PpoUpdate::BackwardBf16(Worker& worker, const Network& network, int rows, bool first,
+                             float* gradient) {
+  uint16_t* dy = worker.rounded_back[network.layers.size() % 2].data();
+  bf16_->round(worker.output_gradient.data(), rows * network.layers.back().shape.padded_out, dy);
+  for (size_t k = network.layers.size(); k-- > 0;) {
+    const PaddedLayer& layer = network.layers[k];
+    const int in = layer.shape.padded_in;
+    const int out = layer.shape.padded_out;
+    const Bf16Matrix& x = k == 0 ? worker.rounded_input : worker.rounded_outputs[k - 1];
+    float* total = gradient + layer.weights;  // biases follow
+    float* mine = first ? total : worker.share.data();
+    bf16_->transpose(x.data(), rows, in, worker.transposed.data());
+    bf16_->pack_samples(dy, rows, out, worker.packed_gradient.data());
+    bf16_->forward_last(worker.transposed.data(), worker.packed_gradient.data(), nullptr, in, rows,
+                        out, mine);
+    bf16_->column_sums(dy, rows, out, mine + ArraySize(in, out));
+    if (!first) {
+      const float* const parts[] = {total, mine};
+      kernels_.reduce(parts, 2, ArraySize(in + 1, out), total);
+    }
+    if (k == 0) break;
+    uint16_t* dx = worker.rounded_back[k % 2].data();
+    bf16_->backward_slope(dy, packed_transposed_.data() + layer.transposed,
+                          worker.rounded_slopes[k - 1].data(), rows, in, out, dx);
     dy = dx;
   }
 }
@@ -406,7 +520,7 @@ void PpoUpdate::Improve(int worker, int64_t step, double norm) {
     kernels_.adam(adam, gradient_.data() + piece.begin, piece.size,
                   parameters_.data() + piece.begin, mean_.data() + piece.begin,
                   square_.data() + piece.begin);
-    Transpose(piece);
+    Pack(piece);
     if (!options_.discrete && piece.begin == log_std_) {
       float* log_std = parameters_.data() + log_std_;
       for (size_t i = 0; i < piece.size; ++i) log_std[i] = std::max(log_std[i], hyper.min_log_std);

@@ -3,6 +3,8 @@
 // The reference is ppo_loss in pyfastenv/algorithms/ppo/spec.py with pyfastenv/nn/optim.py
 // (FlatAdam); this does the same arithmetic, in another order of summation, several times faster: a
 // block of rows goes forward and backward through a network while it is in the first-level cache.
+// In bfloat16 the products are of such numbers, with float32 sums; parameters, losses, gradients,
+// their norm and Adam stay in float32.
 //
 // The two networks share nothing but the norm of their gradient. So the first half of the threads
 // has the policy and the second the value network, with its moments, for a whole call, and nothing
@@ -19,6 +21,7 @@
 #include "core/fork.h"
 #include "core/parallel_for.h"
 #include "core/spin_barrier.h"
+#include "learn/bf16_network.h"
 #include "learn/padded_layout.h"
 #include "learn/ppo_loss.h"
 #include "learn/train_kernels.h"
@@ -34,6 +37,8 @@ struct PpoOptions {
   int value_begin = 0;
   Activation activation = Activation::kTanh;
   bool discrete = false;  // else Gaussian, with a log-std that does not depend on the observation
+  bool layer_norm = false;
+  bool bfloat16 = false;  // wants BestBf16Kernels(), and no layer_norm
   int num_threads = 1;
 };
 
@@ -52,7 +57,8 @@ class PpoUpdate {
   ~PpoUpdate();
 
   /// Length of the flat vectors: the policy's weights (in, out) layer by layer, its biases, the
-  /// value network's likewise, and log_std unless discrete.
+  /// scales and shifts of its layer normalisation, the value network's likewise, and log_std unless
+  /// discrete.
   size_t num_parameters() const { return layout_.flat_size(); }
   /// Columns of the samples: see PpoColumns.
   int num_columns() const { return static_cast<int>(columns_.size()); }
@@ -75,8 +81,7 @@ class PpoUpdate {
 
  private:
   static constexpr int kMaxShards = 8;  // of a network
-  static constexpr int kShardRows = 64;
-  static constexpr int kBlockRows = 64;
+  static constexpr int kMaxBlockRows = 256;
 
   struct Network {
     std::vector<PaddedLayer> layers;
@@ -102,7 +107,8 @@ class PpoUpdate {
 
   void AddPieces();
   void AssignPieces(int num_workers);
-  void Transpose(const Piece& piece);
+  /// Brings what passes read of a piece's parameters up to date.
+  void Pack(const Piece& piece);
   bool has_threads() const { return generation_ == ForkGeneration(); }
 
   /// Does what the call says from these parameters on.
@@ -115,9 +121,12 @@ class PpoUpdate {
   void RunShard(Worker& worker, Network& network, int shard, const int64_t* order);
   void RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows, bool first,
                 float* gradient, PpoSums& sums);
-  /// Evaluates rows that begin with observations; returns kBlockRows rows of outputs.
+  /// Evaluates rows that begin with observations; returns block_rows_ rows of outputs.
   const float* Forward(Worker& worker, const Network& network, std::span<const float* const> rows);
   void Backward(Worker& worker, const Network& network, int rows, bool first, float* gradient);
+  const float* ForwardBf16(Worker& worker, const Network& network,
+                           std::span<const float* const> rows);
+  void BackwardBf16(Worker& worker, const Network& network, int rows, bool first, float* gradient);
   /// Adds the shards' gradients of a worker's pieces.
   void Reduce(int worker, int64_t step);
   double GradientNorm(int64_t step) const;
@@ -131,11 +140,17 @@ class PpoUpdate {
   PpoOptions options_;
   PpoColumns columns_;
   const TrainKernels& kernels_;
+  const Bf16Kernels* bf16_;  // null: float32
+  const int row_multiple_;   // of a block
+  const int block_rows_;     // at most
+  const int shard_rows_;     // at least
+  const int piece_rows_;     // of weights, and to what sizes of layers are padded
   PaddedLayout layout_;
   std::vector<Network> networks_;  // policy, value
   size_t log_std_ = 0;             // place in padded vectors
   std::vector<Piece> pieces_;      // the policy's, then the value network's
   AlignedFloats parameters_, mean_, square_, gradient_, transposed_;
+  Bf16Matrix packed_, packed_transposed_;  // factors of the passes in bfloat16
   std::vector<Worker> workers_;
   // of each piece's gradient: while one step's are read, the next one's are written …
   std::vector<double> squares_[2];

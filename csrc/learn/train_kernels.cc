@@ -145,6 +145,50 @@ void Accumulate(const float* x, const float* dy, int rows, const LayerShape& sha
   }
 }
 
+void Normalise(const float* norm, int rows, const LayerShape& shape, Activation activation,
+               float* z, float* inverse, float* y, float* slope) {
+  const int width = shape.padded_out;
+  WithConstant(activation, [&](auto constant) {
+    constexpr Activation kActivation = decltype(constant)::value;
+    for (int row = 0; row < rows; ++row, z += width, y += width, slope += width) {
+      inverse[row] = Standardise<Vec>(z, shape.out, width);
+      for (int i = 0; i < width; i += kLanes) {
+        const Vec x = LoadVec(z + i) * LoadVec(norm + i) + LoadVec(norm + width + i);
+        const Vec value = Activate(kActivation, x, Reciprocal);
+        StoreVec(y + i, value);
+        StoreVec(slope + i, Slope(kActivation, x, value));
+      }
+    }
+  });
+}
+
+void BackwardNorm(const float* norm, int rows, const LayerShape& shape, const float* z,
+                  const float* inverse, bool first, float* dy, float* dnorm) {
+  const int width = shape.padded_out;
+  for (int i = 0; first && i < 2 * width; ++i) dnorm[i] = 0.0F;
+  for (int row = 0; row < rows; ++row, z += width, dy += width) {
+    Vec sums = {};
+    Vec products = {};
+    for (int i = 0; i < width; i += kLanes) {
+      const Vec gradient = LoadVec(dy + i);
+      const Vec product = gradient * LoadVec(z + i);
+      StoreVec(dnorm + i, LoadVec(dnorm + i) + product);
+      StoreVec(dnorm + width + i, LoadVec(dnorm + width + i) + gradient);
+      const Vec scale = LoadVec(norm + i);
+      StoreVec(dy + i, gradient * scale);
+      sums += gradient * scale;
+      products += product * scale;
+    }
+    const auto size = static_cast<float>(shape.out);
+    const Vec mean = Fill(Sum(sums) / size);
+    const Vec slope = Fill(Sum(products) / size);
+    for (int i = 0; i < width; i += kLanes) {
+      StoreVec(dy + i, (LoadVec(dy + i) - mean - LoadVec(z + i) * slope) * inverse[row]);
+    }
+    for (int i = shape.out; i < width; ++i) dy[i] = 0.0F;
+  }
+}
+
 double Reduce(const float* const* parts, int count, size_t size, float* total) {
   Vec squares = {};
   for (size_t i = 0; i < size; i += kLanes) {
@@ -235,6 +279,8 @@ extern const TrainKernels PYFASTENV_NAME(kTrain);
 const TrainKernels PYFASTENV_NAME(kTrain) = {.forward = Forward,
                                              .backward = Backward,
                                              .accumulate = Accumulate,
+                                             .normalise = Normalise,
+                                             .backward_norm = BackwardNorm,
                                              .reduce = Reduce,
                                              .transpose = Transpose,
                                              .adam = Adam};

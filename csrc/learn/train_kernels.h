@@ -32,6 +32,14 @@ struct TrainKernels {
   /// Padding of dw is not written.
   void (*accumulate)(const float* x, const float* dy, int rows, const LayerShape& shape, bool first,
                      float* dw, float* db);
+  /// Layer normalisation (2, out: scales, shifts) of z (rows, out), which becomes standardised, and
+  /// its deviations' reciprocals; y = activation(z * scale + shift), and its slope there.
+  void (*normalise)(const float* norm, int rows, const LayerShape& shape, Activation activation,
+                    float* z, float* inverse, float* y, float* slope);
+  /// From the gradient by z * scale + shift to that by what was normalised, in place; dnorm (2,
+  /// out) is added to unless `first`.
+  void (*backward_norm)(const float* norm, int rows, const LayerShape& shape, const float* z,
+                        const float* inverse, bool first, float* dy, float* dnorm);
   /// Adds `count` vectors one after another; returns the sum's sum of squares. `size` is a multiple
   /// of kColumnMultiple.
   double (*reduce)(const float* const* parts, int count, size_t size, float* total);

@@ -33,7 +33,7 @@ class LayerFactors {
     return forward_.data();
   }
   const uint16_t* Backward(const Bf16Kernels& kernels, const float* parameters) {
-    kernels.pack(parameters + layer.weights, layer.out, layer.in, backward_.data());
+    kernels.pack(parameters + layer.weights, layer.out, layer.in, out, backward_.data());
     return backward_.data();
   }
 

@@ -10,11 +10,12 @@ AlignedFloats::AlignedFloats(size_t size)
   std::fill_n(data_.get(), size, 0.0F);
 }
 
-Mlp::Mlp(int num_networks, std::vector<int> sizes, Activation activation)
+Mlp::Mlp(int num_networks, std::vector<int> sizes, Activation activation, bool layer_norm)
     : num_networks_(num_networks), sizes_(std::move(sizes)), activation_(activation) {
   for (size_t i = 0; i + 1 < sizes_.size(); ++i) {
     const int in = i == 0 ? Padded(sizes_[0], DenseLayer::kInMultiple) : layers_.back().out;
-    layers_.push_back({in, Padded(sizes_[i + 1], DenseLayer::kOutMultiple), network_size_});
+    layers_.push_back({in, Padded(sizes_[i + 1], DenseLayer::kOutMultiple), network_size_,
+                       layer_norm && i + 2 < sizes_.size()});
     network_size_ += layers_.back().size();
   }
   parameters_ = AlignedFloats(network_size_ * static_cast<size_t>(num_networks));
@@ -31,6 +32,17 @@ void Mlp::SetLayer(int layer, const float* weights, const float* biases) {
     }
     std::copy_n(biases, out, target + layers_[index].weights_size());
     biases += out;
+  }
+}
+
+void Mlp::SetNorm(int layer, const float* norm) {
+  const auto index = static_cast<size_t>(layer);
+  const Layer& padded = layers_[index];
+  for (int k = 0; k < num_networks_; ++k) {
+    float* target = At(k, padded) + padded.weights_size() + padded.out;
+    for (int i = 0; i < 2; ++i, norm += sizes_[index + 1], target += padded.out) {
+      std::copy_n(norm, sizes_[index + 1], target);
+    }
   }
 }
 
@@ -57,8 +69,11 @@ void Mlp::Forward(int network, std::span<Scratch* const> scratches, const float*
     const Layer& layer = layers_[i];
     const float* weights = At(network, layer);
     for (size_t n = 0; n < count; ++n) y[n] = scratches[n]->buffers_[1 + i % 2].data();
-    dense({weights, weights + layer.weights_size(), layer.in, layer.out}, static_cast<int>(count),
-          outputs, i + 1 < layers_.size() ? activation_ : Activation::kIdentity, y);
+    const float* biases = weights + layer.weights_size();
+    dense({weights, biases, layer.in, layer.out, layer.normalised ? biases + layer.out : nullptr,
+           sizes_[i + 1]},
+          static_cast<int>(count), outputs,
+          i + 1 < layers_.size() ? activation_ : Activation::kIdentity, y);
     std::copy_n(y, count, outputs);
   }
 }

@@ -32,11 +32,14 @@ class AlignedFloats {
 
 class Mlp {
  public:
-  /// `sizes`: input, hidden layers, output. `activation` follows every layer but the last.
-  Mlp(int num_networks, std::vector<int> sizes, Activation activation);
+  /// `sizes`: input, hidden layers, output. `activation` follows every layer but the last, and
+  /// layer normalisation, if there is any, comes before it.
+  Mlp(int num_networks, std::vector<int> sizes, Activation activation, bool layer_norm = false);
 
   /// Copies weights (num_networks, in, out) and biases (num_networks, out) of a layer.
   void SetLayer(int layer, const float* weights, const float* biases);
+  /// … and scales and shifts (num_networks, 2, out) of a hidden one's normalisation.
+  void SetNorm(int layer, const float* norm);
 
   int num_networks() const { return num_networks_; }
   int num_layers() const { return static_cast<int>(sizes_.size()) - 1; }
@@ -67,8 +70,11 @@ class Mlp {
     int out;  // padded
     size_t weights_size() const { return static_cast<size_t>(in) * static_cast<size_t>(out); }
     // in whole cache lines
-    size_t size() const { return (weights_size() + static_cast<size_t>(out) + 15) / 16 * 16; }
+    size_t size() const {
+      return (weights_size() + static_cast<size_t>(normalised ? 3 * out : out) + 15) / 16 * 16;
+    }
     size_t offset;  // in a network
+    bool normalised;
   };
 
   float* At(int network, const Layer& layer) {
@@ -83,7 +89,7 @@ class Mlp {
   Activation activation_;
   std::vector<Layer> layers_;
   size_t network_size_ = 0;
-  AlignedFloats parameters_;  // per network and layer: weights, biases
+  AlignedFloats parameters_;  // per network and layer: weights, biases, scales and shifts
 };
 
 }  // namespace pyfastenv

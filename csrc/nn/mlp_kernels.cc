@@ -83,8 +83,19 @@ void DenseWith(const DenseLayer& layer, int count, const float* const* x, float*
 
 void PYFASTENV_NAME(Dense)(const DenseLayer& layer, int count, const float* const* x,
                            Activation activation, float* const* y) {
-  WithConstant(activation,
+  const bool normalises = layer.norm != nullptr;
+  WithConstant(normalises ? Activation::kIdentity : activation,
                [&](auto constant) { DenseWith<decltype(constant)::value>(layer, count, x, y); });
+  if (!normalises) return;
+  constexpr int kSize = sizeof(Narrow) / sizeof(float);
+  for (int n = 0; n < count; ++n) {
+    Standardise<Narrow>(y[n], layer.norm_size, layer.out);
+    for (int i = 0; i < layer.out; i += kSize) {
+      const Narrow scaled = LoadLoose<Narrow>(y[n] + i) * LoadLoose<Narrow>(layer.norm + i) +
+                            LoadLoose<Narrow>(layer.norm + layer.out + i);
+      StoreLoose(y[n] + i, Activate(activation, scaled, Divide()));
+    }
+  }
 }
 
 }  // namespace pyfastenv

@@ -18,9 +18,13 @@ struct DenseLayer {
   const float* biases = nullptr;   // (out)
   int in = 0;
   int out = 0;
+
+  const float* norm = nullptr;  // (2, out) scales and shifts, or no layer normalisation
+  int norm_size = 0;            // of the outputs that it normalises; the others are padding
 };
 
-/// y[n] (out) = activation(x[n] (in) @ weights + biases) for n < count; y[n] is 32-byte aligned.
+/// y[n] (out) = activation(norm(x[n] (in) @ weights + biases)) for n < count; y[n] is 32-byte
+/// aligned.
 using DenseFunction = void (*)(const DenseLayer& layer, int count, const float* const* x,
                                Activation activation, float* const* y);
 

@@ -98,6 +98,31 @@ PYFASTENV_INLINE Vec SquareRoot(Vec x) {
 }
 #endif
 
+/// Layer normalisation: x (padded, a multiple of the vector's size) = (x - mean) / deviation of its
+/// first `size` numbers, and zeros. Returns 1 / deviation.
+template <class V>
+PYFASTENV_INLINE float Standardise(float* x, int size, int padded) {
+  constexpr int kSize = sizeof(V) / sizeof(float);
+  const auto mean_of = [&](V sums) {
+    float sum = 0.0F;
+    for (int lane = 0; lane < kSize; ++lane) sum += sums[lane];
+    return sum / static_cast<float>(size);
+  };
+  V sums = {};
+  for (int i = 0; i < padded; i += kSize) sums += LoadLoose<V>(x + i);
+  const V mean = Fill<V>(mean_of(sums));
+  V squares = {};
+  for (int i = 0; i < padded; i += kSize) {
+    V difference = LoadLoose<V>(x + i) - mean;
+    for (int lane = size - i; lane < kSize; ++lane) difference[lane < 0 ? 0 : lane] = 0.0F;
+    squares += difference * difference;
+    StoreLoose(x + i, difference);
+  }
+  const float scale = 1.0F / __builtin_sqrtf(mean_of(squares) + 1e-5F);  // as torch.nn.LayerNorm
+  for (int i = 0; i < padded; i += kSize) StoreLoose(x + i, LoadLoose<V>(x + i) * scale);
+  return scale;
+}
+
 struct Divide {
   template <class V>
   PYFASTENV_INLINE V operator()(V x) const {

@@ -36,7 +36,11 @@ class Saved(NamedTuple):
 
 
 def mlp_forward(
-    x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str
+    x: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    activation: str,
+    norms: Sequence[Tensor] = (),
 ) -> tuple[Tensor, Saved]:
     """Evaluates K networks.
 
@@ -45,6 +49,9 @@ def mlp_forward(
         weights: Of each layer, ``(K, in, out)``; a layer computes in its weights' dtype.
         biases: Of each layer, ``(K, out)``.
         activation: After every layer but the last.
+        norms: Of each hidden layer, ``(K, 2, out)``: scales and shifts of the layer
+            normalisation before the activation (Ba et al. 2016, arXiv:1607.06450), which is
+            autograd's: :func:`mlp_backward` knows none.
 
     Returns:
         ``(K, B, out)``, and what :func:`mlp_backward` needs.
@@ -57,6 +64,10 @@ def mlp_forward(
         saved.inputs.append(x)
         x = _affine(x, weight, bias)
         if i < last:
+            if norms:
+                normal = nn.functional.layer_norm(x.to(norms[i].dtype), x.shape[-1:])
+                scale, shift = norms[i].unbind(1)
+                x = torch.addcmul(shift[:, None], normal, scale[:, None])
             if activation == "silu":
                 saved.preactivations.append(x)
             x = _activate(x, activation)
@@ -153,6 +164,7 @@ class MLP(nn.Module):
         sizes: Input, hidden layers, output.
         activation: ``"tanh"``, ``"relu"``, ``"elu"``, ``"silu"`` or ``"identity"``.
         num_networks: K.
+        layer_norm: Whether hidden layers are normalised before their activation.
         gain: Of the hidden layers' initial weights (orthogonal); None: PyTorch's default.
         last_gain: Of the last layer's.
     """
@@ -163,6 +175,7 @@ class MLP(nn.Module):
         *,
         activation: str = "tanh",
         num_networks: int = 1,
+        layer_norm: bool = False,
         gain: float | None = math.sqrt(2.0),
         last_gain: float = 1.0,
     ):
@@ -191,9 +204,16 @@ class MLP(nn.Module):
             if gain is None:
                 nn.init.uniform_(self.biases[i], -bound, bound)
 
+        self.norms = nn.ParameterList(
+            nn.Parameter(torch.tensor([1.0, 0.0])[:, None].repeat(num_networks, 1, b))
+            for _, b in pairs[:-1]
+            if layer_norm
+        )
+
         # plain lists: a ParameterList looks every item up by name, which costs as much as a layer
         self.weight_list = list(self.weights)
         self.bias_list = list(self.biases)
+        self.norm_list = list(self.norms)
         self._copies: list[_LayerCopy] = []
         self._stale = False
         self._layers: tuple[list[Tensor], list[Tensor]] = (self.weight_list, self.bias_list)
@@ -211,12 +231,12 @@ class MLP(nn.Module):
         for copy in self._copies:  # cast here, where autograd sees it
             weights[copy.layer] = weights[copy.layer].to(copy.weight.dtype)
             biases[copy.layer] = biases[copy.layer].to(copy.weight.dtype)
-        return mlp_forward(x, weights, biases, self.activation)[0]
+        return mlp_forward(x, weights, biases, self.activation, self.norm_list)[0]
 
     def evaluate(self, x: Tensor) -> tuple[Tensor, Saved]:
         """:func:`mlp_forward` with these networks: ``(K, B, in)`` to ``(K, B, out)``."""
         with span("forward"):
-            return mlp_forward(x, *self.layers, self.activation)
+            return mlp_forward(x, *self.layers, self.activation, self.norm_list)
 
     def write_gradients(
         self, saved: Saved, grad: Tensor, *, input_columns: slice | None = None
@@ -304,6 +324,7 @@ class MLP(nn.Module):
         return PolicySpec(
             weights=[_numpy(weight) for weight in self.weight_list],
             biases=[_numpy(bias) for bias in self.bias_list],
+            layer_norms=[_numpy(norm) for norm in self.norm_list],
             activation=self.activation,
             **fields,
         )

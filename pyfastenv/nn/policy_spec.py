@@ -26,6 +26,8 @@ class PolicySpec:
         weights: Of each layer, ``(K, in, out)`` float32.
         biases: Of each layer, ``(K, out)`` float32.
         activation: After every layer but the last: one of :data:`ACTIVATIONS`.
+        layer_norms: Of each hidden layer, ``(K, 2, out)`` float32: scales and shifts of the layer
+            normalisation before its activation; empty: none.
         distribution: ``"categorical"``: the outputs are logits. ``"gaussian"``: the outputs are the
             mean, and the log-std too where ``log_std`` is None. ``"tanh_gaussian"``: the same,
             squashed by tanh and scaled to the action space. ``"deterministic"``: tanh of the
@@ -50,6 +52,7 @@ class PolicySpec:
     weights: Sequence[NDArray[np.float32]]
     biases: Sequence[NDArray[np.float32]]
     activation: str = "tanh"
+    layer_norms: Sequence[NDArray[np.float32]] = ()
     distribution: str = "gaussian"
     log_std: NDArray[np.float32] | None = None
     log_std_range: tuple[float, float] = (-20.0, 2.0)
@@ -122,6 +125,7 @@ class PolicySpec:
         return _core.Policy(
             weights=list(self.weights),
             biases=list(self.biases),
+            layer_norms=list(self.layer_norms),
             activation=self.activation,
             distribution=self.distribution,
             greedy=self.greedy,

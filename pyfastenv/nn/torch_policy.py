@@ -123,13 +123,19 @@ class TorchPolicy(nn.Module):
         """One of a spec's policies."""
         sizes = [len(spec.weights[0][number]), *(bias.shape[1] for bias in spec.biases)]
         layers: list[nn.Module] = []
-        for (num_inputs, num_outputs), weight, bias in zip(
-            pairwise(sizes), spec.weights, spec.biases, strict=True
+        for i, ((num_inputs, num_outputs), weight, bias) in enumerate(
+            zip(pairwise(sizes), spec.weights, spec.biases, strict=True)
         ):
             linear = nn.utils.skip_init(nn.Linear, num_inputs, num_outputs)
             linear.weight.data = torch.from_numpy(weight[number].T.copy())
             linear.bias.data = torch.from_numpy(bias[number].copy())
-            layers += [linear, _MODULES[spec.activation]()]
+            layers.append(linear)
+            if i < len(spec.layer_norms):
+                norm = nn.LayerNorm(num_outputs)
+                scale_and_shift = torch.from_numpy(spec.layer_norms[i][number].copy())
+                norm.weight.data, norm.bias.data = scale_and_shift.unbind(0)
+                layers.append(norm)
+            layers.append(_MODULES[spec.activation]())
 
         def mine(array: NDArray[np.float32] | None) -> Tensor | None:
             return None if array is None else torch.from_numpy(np.array(array[number]))

@@ -35,6 +35,7 @@ class ActorCriticOptions:
 
     hidden_sizes: tuple[int, ...] = (256, 256)
     activation: str = "relu"
+    layer_norm: bool = False
     policy_learning_rate: float = 3e-4
     critic_learning_rate: float = 3e-4
     gamma: float = 0.99
@@ -180,8 +181,9 @@ class ActorCritic(ABC):
 
         def mlp(recipe: Recipe, count: int) -> MLP:
             sizes = (recipe.num_inputs, *self.options.hidden_sizes, recipe.num_outputs)
-            activation, number = self.options.activation, count * recipe.per_seed
-            return MLP(sizes, activation=activation, num_networks=number, gain=None)
+            options, number = self.options, count * recipe.per_seed
+            how = {"activation": options.activation, "layer_norm": options.layer_norm}
+            return MLP(sizes, num_networks=number, gain=None, **how)
 
         mlps = stack_seeds(lambda count: nn.ModuleList(mlp(each, count) for each in ours), seeds)
         left = iter(mlps)

@@ -39,6 +39,8 @@ class ActorValueConfig(OnPolicyConfig):
     """Hidden layers, of policy and value network each."""
     activation: Activation = "tanh"
     """Activation function of hidden layers."""
+    layer_norm: bool = False
+    """Layer normalisation of hidden layers, before their activation."""
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
 
@@ -109,7 +111,8 @@ class ActorValue(OnPolicy[C]):
         if own is not None:
             return NetworkStack([own(num_inputs, num_outputs)])
         sizes = (num_inputs, *self.config.hidden_sizes, num_outputs)
-        return MLP(sizes, activation=self.config.activation, **fields)
+        fields |= {"activation": self.config.activation, "layer_norm": self.config.layer_norm}
+        return MLP(sizes, **fields)
 
     def refresh(self) -> None:
         """To be called when parameters have been changed where PyTorch does not see it."""

@@ -131,7 +131,7 @@ def _is_own(part: Any, kind: type) -> bool:
 
 def _parameters(part: Any) -> list[Any]:
     if type(part) is MLP:  # ten times as fast as parameters()
-        return [*part.weight_list, *part.bias_list]
+        return [*part.weight_list, *part.bias_list, *part.norm_list]
     return list(part.parameters()) if isinstance(part, nn.Module) else [part]
 
 

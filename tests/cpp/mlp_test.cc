@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace pyfastenv {
@@ -38,8 +39,9 @@ double Reference(Activation activation, double x) {
 
 /// K networks of random numbers.
 struct Networks {
-  Networks(int k, const std::vector<int>& sizes, Activation activation, uint32_t seed)
-      : mlp(k, sizes, activation) {
+  Networks(int k, const std::vector<int>& sizes, Activation activation, uint32_t seed,
+           bool layer_norm = false)
+      : mlp(k, sizes, activation, layer_norm) {
     std::mt19937 random(seed);
     for (size_t i = 0; i + 1 < sizes.size(); ++i) {
       const auto in = static_cast<size_t>(sizes[i]);
@@ -50,6 +52,10 @@ struct Networks {
       for (float& w : weights) w = draw(random);
       for (float& b : biases) b = draw(random);
       mlp.SetLayer(static_cast<int>(i), weights.data(), biases.data());
+      if (!layer_norm || i + 2 == sizes.size()) continue;
+      std::vector<float> norm(2 * biases.size());
+      for (float& x : norm) x = draw(random);
+      mlp.SetNorm(static_cast<int>(i), norm.data());
     }
   }
 
@@ -120,9 +126,11 @@ TEST_P(MlpOf, ScratchKeepsNothing) {
 
 // whatever stands beside an input, its outputs have the same bits
 TEST_P(MlpOf, SeveralInputsAreThoseAlone) {
-  for (const std::vector<int>& sizes :
-       {std::vector<int>{17, 64, 64, 6}, std::vector<int>{376, 40, 17}, std::vector<int>{3, 72}}) {
-    const Networks networks(2, sizes, GetParam(), 6);
+  for (const auto& [sizes, layer_norm] : {std::pair{std::vector{17, 64, 64, 6}, false},
+                                          {{376, 40, 17}, false},
+                                          {{3, 72}, false},
+                                          {{17, 60, 37, 6}, true}}) {
+    const Networks networks(2, sizes, GetParam(), 6, layer_norm);
     for (const size_t count : {2U, 3U, 7U, 8U, 16U}) {
       std::vector<Mlp::Scratch> memory;
       std::vector<Mlp::Scratch*> scratches;

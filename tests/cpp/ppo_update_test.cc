@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace pyfastenv {
@@ -15,11 +16,12 @@ constexpr int64_t kSamples = 700;
 constexpr int kEpochs = 3;
 
 struct Training {
-  Training(int num_threads, bool discrete)
+  Training(int num_threads, bool discrete, bool bfloat16 = false)
       : update({.obs_size = 5,
                 .policy_sizes = {5, 40, 33, 3},
                 .value_sizes = {5, 40, 33, 1},
                 .discrete = discrete,
+                .bfloat16 = bfloat16,
                 .num_threads = num_threads}),
         parameters(update.num_parameters()),
         mean(parameters.size()),
@@ -52,13 +54,15 @@ struct Training {
 };
 
 TEST(PpoUpdate, DoesNotDependOnThreads) {
-  for (const bool discrete : {false, true}) {
-    for (const int minibatch_size : {7, 100, 256, 700}) {  // 1, 1, 4 and 8 shards of a network
-      Training alone(1, discrete);
+  for (const auto& [discrete, bfloat16] :
+       {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+    if (bfloat16 && BestBf16Kernels() == nullptr) continue;
+    for (const int minibatch_size : {7, 100, 256, 700}) {  // 1 to 8 shards of a network
+      Training alone(1, discrete, bfloat16);
       alone.hyper.minibatch_size = minibatch_size;
       const std::vector<PpoMetrics> expected = alone.Run();
       for (const int num_threads : {2, 3, 8, 40}) {
-        Training together(num_threads, discrete);
+        Training together(num_threads, discrete, bfloat16);
         together.hyper.minibatch_size = minibatch_size;
         const std::vector<PpoMetrics> metrics = together.Run();
         EXPECT_EQ(together.parameters, alone.parameters) << num_threads << ' ' << minibatch_size;

@@ -34,6 +34,7 @@ from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.runs.errors import DivergedError
 from pyfastenv.runs.saved import load_policy, resumed_config
+from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
 
@@ -57,6 +58,32 @@ def test_moments_that_have_faded_are_zero() -> None:
         first_layer = learner.policy_optimizer.mean[: LAYOUT.obs_size * 32]
         assert (first_layer[:32] == 0.0).all()
         assert (torch.tensor(least) * 0.5 > 0.0).all()
+
+
+def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
+    """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
+    options = {"hidden_sizes": (64, 64), "num_steps": 256, "total_steps": 100_000}
+    trained = make(small("ppo", env_id="HalfCheetah-v5", **options))
+    for _ in range(20):
+        trained.iterate()
+    packed = trained._pack(trained._samples(rollout(trained.envs, trained.policy_spec(), 256)))
+    packed = packed[trained._order(len(packed))]
+    size = sum(each.numel() for each in trained.policy.parameters())
+    gradients: list[list[Tensor]] = []
+    for amp, accelerate in ((False, "none"), (True, "none"), (True, "native")):
+        other = make(replace(trained.config, amp=amp, accelerate=accelerate))
+        other.flat.parameter.data.copy_(trained.flat.parameter)
+        accelerator = other.acceleration.accelerator
+        backward = other.backward if accelerator is None else accelerator._backward
+        gradients.append([])
+        for rows in packed.split(64):
+            backward(rows)
+            gradients[-1].append(other.flat.grad[:size].clone())
+    wanted, *others = gradients
+    noise = median(distance(a, b) for a, b in pairwise(wanted))
+    for found in others:
+        ours = median(distance(a, b) for a, b in zip(found, wanted, strict=True))
+        assert 1e-4 < ours < 0.5 * noise
 
 
 def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
@@ -303,11 +330,14 @@ def test_each_option_is_what_it_says() -> None:
     assert compiled.note == "Gradient steps in plain PyTorch (nothing here is of kind compile)"
     config = small("ppo")
     assert make(config).acceleration.name == "epochs compiled in C++"
-    amp = make(small("ppo", amp=True))
+    amp = make(small("ppo", amp=True, normalize_obs=False))
     assert amp.acceleration.name == "plain PyTorch"
+    unit = _core.SacUpdate.unit()
+    why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16"
     assert amp.acceleration.note == (
-        "Gradient steps in plain PyTorch (epochs compiled in C++: only in float32; many times as "
-        "fast without amp)"
+        f"Gradient steps in plain PyTorch (epochs compiled in C++, in bfloat16 "
+        f"({unit or 'not here'}): {why_not}; many times as fast without amp; "
+        "epochs compiled in C++: only without amp)"
     )
     assert amp.iterate()["loss/value"] > 0.0
     apart = make(small("sac", env_id="dict_tasks:Apart", amp=True)).acceleration

@@ -115,6 +115,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "ppo": [
         *({}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}),
         {"desired_kl": 0.01, "min_std": 0.6},
+        *({"amp": True}, {"layer_norm": True}),
         {"env_id": "dict_tasks:Sided", "symmetry": True, "pool_size": 2},
     ],
     "recurrent_ppo": [{"rnn_type": "gru"}, {"env_id": "CartPole-v1"}, {"desired_kl": 0.01}],
@@ -127,11 +128,15 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
         {"amp": True, "hidden_sizes": ()},
-        {"learning_starts": 0},
+        {"learning_starts": 0, "layer_norm": True},
         {"updates_per_step": 0.1},  # iterations without a gradient step
     ],
     "td3": [
-        {"policy_delay": 3, "num_envs": 1},  # which may fall between two checkpoints
+        {
+            "policy_delay": 3,
+            "num_envs": 1,
+            "layer_norm": True,
+        },  # which may fall between two checkpoints
         {"env_id": "InvertedPendulum-v5", "normalize_obs": True, "num_seeds": 2},
         {"policy_factory": "small_learners:policy_network"},
         {"env_id": "dict_tasks:GoalArm", "her_goals": 4},

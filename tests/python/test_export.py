@@ -41,6 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, env_id in (("discrete", "CartPole-v1"), ("ppo", "Hopper-v5")):
         options = {"activation": "elu", "hidden_sizes": (64, 64), "total_steps": 300}
         ppo.train(small("ppo", env_id=env_id, run_dir=folder / name, **options))
+    ppo.train(small("ppo", run_dir=folder / "layer_norm", layer_norm=True, total_steps=300))
     own = small("sac", env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
     own.policy_factory = "small_learners:policy_network"
     sac.train(own)
@@ -83,7 +84,7 @@ def test_torch_export_takes_batches(name: str, runs: dict[str, Path]) -> None:
     np.testing.assert_allclose(found, policy.act(obs), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["ddpg", "discrete", "own", "flashsac"])
+@pytest.mark.parametrize("name", ["ddpg", "discrete", "layer_norm", "own", "flashsac"])
 def test_onnx_in_onnxruntime(
     name: str, runs: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,8 +185,9 @@ def test_mistakes_are_named(options: dict[str, Any], message: str, runs: dict[st
 
 
 def test_c_says_which_networks_it_takes(runs: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="format: c needs linear layers with one kind of Tanh"):
-        export(runs["own"], tmp_path / "policy.c", format="c")
+    for name in ("layer_norm", "own"):
+        with pytest.raises(ValueError, match="format: c needs linear layers with one kind of Tanh"):
+            export(runs[name], tmp_path / "policy.c", format="c")
     policy = pyfastenv.load_policy(runs["sac"]).as_torch()
     policy.network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     with pytest.raises(ValueError, match="format: c needs"):

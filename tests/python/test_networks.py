@@ -36,14 +36,17 @@ BATCH = 13
 
 
 def make(
-    activation: str = "tanh", num_networks: int = 1, sizes: tuple[int, ...] = (5, 7, 6, 3)
+    activation: str = "tanh",
+    num_networks: int = 1,
+    sizes: tuple[int, ...] = (5, 7, 6, 3),
+    **fields: Any,
 ) -> MLP:
-    """In float64, with biases that are not zero."""
+    """In float64, with biases, scales and shifts of any size."""
     torch.manual_seed(0)
-    network = MLP(sizes, activation=activation, num_networks=num_networks)
+    network = MLP(sizes, activation=activation, num_networks=num_networks, **fields)
     with torch.no_grad():
-        for bias in network.biases:
-            bias.normal_()
+        for part in (*network.biases, *network.norms):
+            part.normal_()
     return network.double()
 
 
@@ -55,7 +58,12 @@ def plain(network: MLP, k: int) -> nn.Sequential:
         with torch.no_grad():
             linear.weight.copy_(network.weights[i][k].t())
             linear.bias.copy_(network.biases[i][k])
-        layers += [linear, MODULES[network.activation]()]
+        layers.append(linear)
+        if i < len(network.norms):
+            norm = nn.LayerNorm(b).double()
+            norm.weight.data, norm.bias.data = network.norms[i][k].detach().clone()
+            layers.append(norm)
+        layers.append(MODULES[network.activation]())
     return nn.Sequential(*layers[:-1])
 
 
@@ -79,10 +87,11 @@ def assert_close(ours: Any, theirs: Any) -> None:
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("num_networks", [1, 3])
 @pytest.mark.parametrize("activation", MODULES)
+@pytest.mark.parametrize("layer_norm", [False, True])
 def test_outputs_and_gradients_are_those_of_autograd(
-    activation: str, num_networks: int, sizes: tuple[int, ...]
+    activation: str, num_networks: int, sizes: tuple[int, ...], layer_norm: bool
 ) -> None:
-    network = make(activation, num_networks, sizes)
+    network = make(activation, num_networks, sizes, layer_norm=layer_norm)
     x = torch.randn(num_networks, BATCH, sizes[0], dtype=torch.float64, requires_grad=True)
     target = torch.randn(num_networks, BATCH, sizes[-1], dtype=torch.float64)
     outputs = network(x)
@@ -97,6 +106,10 @@ def test_outputs_and_gradients_are_those_of_autograd(
         for i, linear in enumerate(linears(module)):
             assert_close(network.weights[i].grad[k], linear.weight.grad.t())
             assert_close(network.biases[i].grad[k], linear.bias.grad)
+        norms = [layer for layer in module if isinstance(layer, nn.LayerNorm)]
+        assert len(norms) == (len(sizes) - 2 if layer_norm else 0)
+        for ours, norm in zip(network.norms, norms, strict=True):
+            assert_close(ours.grad[k], torch.stack((norm.weight.grad, norm.bias.grad)))
 
 
 @pytest.mark.parametrize("num_networks", [1, 3])

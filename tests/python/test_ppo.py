@@ -24,9 +24,10 @@ from pyfastenv import _core, cli
 from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO, Config, train
-from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
+from pyfastenv.algorithms.ppo.accelerated import CompiledBfloat16, CompiledEpoch
 from pyfastenv.algorithms.ppo.spec import adapted_rate
 from pyfastenv.nn.normalize import RunningMoments
+from pyfastenv.nn.policy_spec import ACTIVATIONS
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.seeds import env_seeds
@@ -66,6 +67,7 @@ def test_the_compiled_update_is_the_one_in_torch(
     [
         {"desired_kl": 0.003},
         {"desired_kl": 10.0, "learning_rate_bounds": (1e-5, 4e-4)},
+        *({"activation": x, "layer_norm": True, "hidden_sizes": (33, 5)} for x in ACTIVATIONS),
         {"log_std_init": -1.0, "min_std": math.exp(-1.0)},
         {"env_id": "dict_tasks:Sided", "symmetry": True, "desired_kl": 0.01},
         {"env_id": "dict_tasks:Sided", "symmetry": True, "minibatch_size": 96},  # in three parts
@@ -115,21 +117,60 @@ def _assert_the_compiled_update_is_the_one_in_torch(**options: Any) -> None:
     torch.testing.assert_close(metrics, expected, rtol=1e-3, atol=1e-5)
 
 
+def _needs_bfloat16() -> None:
+    if not _core.SacUpdate.available():
+        pytest.skip("neither AMX nor AVX512-BF16")
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1", "dict_tasks:Apart"])
+@pytest.mark.parametrize(
+    ("activation", "hidden_sizes", "rows"),
+    [
+        *(("tanh", (64, 64), 100), ("tanh", (), 3), ("relu", (7,), 600)),
+        *(("elu", (33, 5, 20), 1_000), ("silu", (40, 17), 2_500)),
+    ],
+)
+def test_the_compiled_gradient_in_bfloat16_is_near(
+    env_id: str, activation: Any, hidden_sizes: tuple[int, ...], rows: int
+) -> None:
+    """Of a network's every weight, by one block of rows, eight, and eight of two each."""
+    _needs_bfloat16()
+    options = {"env_id": env_id, "activation": activation, "hidden_sizes": hidden_sizes}
+    options |= {"num_steps": max(rows // 4, 8), "total_steps": 10_000, "entropy_coef": 0.01}
+    exact, rounded = (_make(_config(amp=amp, **options)) for amp in (False, True))
+    steps = rollout(exact.envs, exact.policy_spec(), exact.config.num_steps)
+    packed = exact._pack(exact._samples(steps))
+    packed[:, -4] += 0.05 * torch.randn(len(packed))  # as after some updates
+    with torch.no_grad():  # a network whose outputs depend on its inputs
+        exact.policy.weight_list[-1].mul_(50.0)
+    rounded.flat.parameter.data.copy_(exact.flat.parameter)
+    assert isinstance(rounded.acceleration.accelerator, CompiledBfloat16)
+    metrics = rounded.acceleration.accelerator._backward(packed[:rows])
+    torch.testing.assert_close(metrics, exact.backward(packed[:rows]), rtol=0.03, atol=0.01)
+    pairs = zip(*(each.flat.cut(each.flat.grad) for each in (rounded, exact)), strict=True)
+    distances = [float((ours - theirs).norm() / theirs.norm()) for ours, theirs in pairs]
+    assert max(distances) < 0.05 and min(distances[: len(hidden_sizes) + 1]) > 1e-5
+
+
+@pytest.mark.parametrize("amp", [False, True])
 @pytest.mark.parametrize(
     "options", [{}, {"env_id": "CartPole-v1"}, {"minibatch_size": 7}, {"minibatch_size": 512}]
 )
 def test_the_compiled_update_does_not_depend_on_the_number_of_threads(
-    options: dict[str, Any],
+    options: dict[str, Any], amp: bool
 ) -> None:
+    if amp:
+        _needs_bfloat16()
     results = []
     for num_threads in (1, 3, 7):
-        ppo = _make(_config(num_threads=num_threads, num_steps=128, **options))
+        ppo = _make(_config(num_threads=num_threads, num_steps=128, amp=amp, **options))
         for _ in range(2):
             ppo.iterate()
         packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), 128)))
         assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
-        ppo.acceleration.accelerator._backward(packed)  # 512 rows, in eight parts
+        ppo.acceleration.accelerator._backward(packed)  # 512 rows, in eight parts or four
         results.append((_parameters(ppo), ppo.flat.grad.clone()))
+        assert ppo.acceleration.accelerator.bfloat16 == amp
     assert results[0][1].any()
     for parameters, gradient in results[1:]:
         assert torch.equal(results[0][0], parameters) and torch.equal(results[0][1], gradient)
@@ -149,7 +190,8 @@ def test_the_compiled_values_are_those_of_the_module() -> None:
 def _update(**changes: Any) -> _core.PpoUpdate:
     sizes = {"obs_size": 3, "policy_sizes": [3, 4, 2], "value_sizes": [3, 4, 1]}
     shared = {"policy_begin": 0, "value_begin": 0, "activation": "tanh", "num_threads": 1}
-    return _core.PpoUpdate(**{"discrete": False, **sizes, **shared, **changes})
+    flags = dict.fromkeys(("discrete", "layer_norm", "bfloat16"), False)
+    return _core.PpoUpdate(**{**flags, **sizes, **shared, **changes})
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
@@ -208,6 +250,8 @@ def test_the_compiled_update_refuses_networks_it_cannot_run(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         _update(policy_sizes=policy_sizes, value_sizes=value_sizes)
+    with pytest.raises(ValueError, match="bfloat16: expected AMX or AVX512-BF16, and no layer_no"):
+        _update(bfloat16=True, layer_norm=True)
 
 
 @pytest.mark.parametrize("action", [-1.0, 2.0, 1e30, float("nan"), float("inf")])

@@ -57,6 +57,7 @@ def make_spec(
     num_policies: int = 1,
     network_log_std: bool = False,
     normalise: bool = False,
+    layer_norm: bool = False,
     seed: int = 0,
     **fields: Any,
 ) -> PolicySpec:
@@ -78,6 +79,8 @@ def make_spec(
         fields["obs_mean"] = draw(obs_size, scale=0.1)
         fields["obs_scale"] = np.exp(draw(obs_size, scale=0.3))
     sizes = [obs_size, *hidden, outputs]
+    if layer_norm:
+        fields["layer_norms"] = [draw(2, size) for size in hidden]
     return PolicySpec(
         weights=[draw(a, b, scale=1 / np.sqrt(a)) for a, b in pairwise(sizes)],
         biases=[draw(b, scale=0.1) for b in sizes[1:]],
@@ -101,6 +104,9 @@ def outputs_of(spec: PolicySpec, obs: Tensor, k: int = 0) -> Tensor:
     for i, (weight, bias) in enumerate(zip(spec.weights, spec.biases, strict=True)):
         x = x @ torch.tensor(weight[k]).double() + torch.tensor(bias[k]).double()
         if i < last:
+            if spec.layer_norms:
+                scale, shift = torch.tensor(spec.layer_norms[i][k]).double()
+                x = nn.functional.layer_norm(x, x.shape[-1:], scale, shift)
             x = ACTIVATIONS[spec.activation](x)
     return x
 
@@ -207,12 +213,13 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("layer_norm", [False, True])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("name", POLICIES)
-def test_choices_are_those_of_torch_and_numpy(name: str, activation: str) -> None:
+def test_choices_are_those_of_torch_and_numpy(name: str, activation: str, layer_norm: bool) -> None:
     env_id, kwargs = POLICIES[name]
     with closing(make(env_id)) as envs:
-        spec = make_spec(envs, activation=activation, **kwargs)
+        spec = make_spec(envs, activation=activation, layer_norm=layer_norm, **kwargs)
         assert_choices(envs, spec, rollout(envs, spec, 40))
 
 
@@ -220,9 +227,10 @@ def test_choices_are_those_of_torch_and_numpy(name: str, activation: str) -> Non
     "hidden", [(), (1,), (7, 17), (65, 1, 7), (17, 65, 7, 1), (64, 64), (130,)], ids=str
 )
 @pytest.mark.parametrize("distribution", ["gaussian", "categorical"])
-def test_networks_of_any_size(distribution: str, hidden: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_networks_of_any_size(distribution: str, hidden: tuple[int, ...], layer_norm: bool) -> None:
     with closing(make("CartPole-v1" if distribution == "categorical" else "Pendulum-v1")) as envs:
-        spec = make_spec(envs, distribution, hidden=hidden)
+        spec = make_spec(envs, distribution, hidden=hidden, layer_norm=layer_norm)
         assert_choices(envs, spec, rollout(envs, spec, 60))
 
 
@@ -527,6 +535,12 @@ BAD_SPECS: dict[str, tuple[dict[str, Any], str]] = {
         r"policy: layer 1: expected weights"),
     "biases": ({"weights": [zeros(1, 11, 3)], "biases": [zeros(1, 4)]},
                r"policy: layer 0: biases: expected \(1, 3\) float32, got \(1, 4\) float32"),
+    "layer_norms": ({"layer_norms": [zeros(1, 2, 3)]},
+                    r"policy: layer_norms: expected one of each hidden layer, 0, or none, got 1"),
+    "layer_norms shape": (
+        {"weights": [zeros(1, 11, 4), zeros(1, 4, 3)], "biases": [zeros(1, 4), zeros(1, 3)],
+         "layer_norms": [zeros(1, 4)]},
+        r"policy: layer 0: layer_norms: expected \(1, 2, 4\) float32, got \(1, 4\)"),
     "nothing": ({"weights": [], "biases": []}, r"policy: expected as many weights as biases"),
     "obs_mean shape": ({"obs_mean": zeros(1, 3), "obs_scale": zeros(1, 11)},
                        r"obs_mean: expected \(1, 11\) float32, got \(1, 3\)"),

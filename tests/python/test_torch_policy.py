@@ -22,7 +22,7 @@ CASES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "categorical, epsilon-greedy": ("Acrobot-v1", 3, {"activation": "tanh", "epsilon": 0.4}),
     "gaussian": ("Hopper-v5", 3, {"activation": "relu", "log_std": (2, 3)}),
     "gaussian of the network": ("Hopper-v5", 6, {"activation": "elu"}),
-    "tanh_gaussian": ("Pendulum-v1", 2, {"activation": "silu"}),
+    "tanh_gaussian": ("Pendulum-v1", 2, {"activation": "silu", "layer_norm": True}),
     "deterministic": ("Pendulum-v1", 1, {"activation": "tanh", "noise": 0.3}),
 }
 
@@ -41,9 +41,10 @@ def case(name: str, *, normalised: bool = True) -> tuple[Any, PolicySpec]:
         fields["obs_scale"] = rng.uniform(0.5, 2.0, (2, obs_size)).astype(np.float32)
         fields["obs_clip"] = 1.5
     torch.manual_seed(1)
-    network = MLP(
-        (obs_size, 16, 8, num_outputs), activation=fields.pop("activation"), num_networks=2
-    )
+    how = {each: fields.pop(each) for each in ("activation", "layer_norm") if each in fields}
+    network = MLP((obs_size, 16, 8, num_outputs), num_networks=2, **how)
+    for norm in network.norms:
+        norm.data.normal_()
     return envs, network.spec(distribution=name.replace(",", " ").partition(" ")[0], **fields)
 
 

@@ -56,6 +56,8 @@ class CompiledEpoch(Accelerator):
     processes learn together, each minibatch's gradient."""
 
     name: ClassVar[str] = "epochs compiled in C++"
+    layer_norm: ClassVar[bool] = True
+    bfloat16: ClassVar[bool] = False
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = (*_METHODS, "_columns", "refresh")
     reads: ClassVar[type] = Learner
@@ -63,14 +65,15 @@ class CompiledEpoch(Accelerator):
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
-        """It is for learning on the CPU in float32."""
+        """It is for learning on the CPU, in its precision."""
+        if learner.config.amp != cls.bfloat16:
+            return "only with amp" if cls.bfloat16 else "only without amp"
         if learner.device.type != "cpu":
             return "only on the CPU"
-        if learner.policy.activation != learner.value.activation:
-            return "only for networks of one activation"
-        if learner.config.mirror_coef > 0.0:
-            return "without a mirror loss"
-        return "only in float32; many times as fast without amp" if learner.config.amp else None
+        networks = (learner.policy, learner.value)
+        if len({(each.activation, bool(each.norm_list)) for each in networks}) > 1:
+            return "only for networks of one kind"
+        return "without a mirror loss" if learner.config.mirror_coef > 0.0 else None
 
     @classmethod
     def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
@@ -95,6 +98,8 @@ class CompiledEpoch(Accelerator):
             value_begin=learner.seen.critic.start,
             activation=learner.policy.activation,
             discrete=learner.discrete,
+            layer_norm=bool(learner.policy.norm_list),
+            bfloat16=self.bfloat16,
             num_threads=num_threads,
         )
 
@@ -109,6 +114,8 @@ class CompiledEpoch(Accelerator):
             metrics: list[dict[str, float]] = self._update.run_epochs(
                 packed.numpy(), orders.numpy(), hyper, adam.num_steps, *adam.arrays()
             )
+        learner.policy.refresh_later()
+        learner.value.refresh_later()
         adam.num_steps += len(orders) * (orders.shape[1] // hyper.minibatch_size)
         if learner.config.desired_kl is not None:
             adam.lr = hyper.lr
@@ -146,6 +153,26 @@ class CompiledEpoch(Accelerator):
         """As :meth:`pyfastenv.algorithms.ppo.PPO.values`."""
         parameters, _, _ = self._learner.optimizer.arrays()
         return torch.from_numpy(self._update.values(obs.numpy(), parameters))
+
+
+class CompiledBfloat16(CompiledEpoch):
+    """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
+
+    name: ClassVar[str] = (
+        f"epochs compiled in C++, in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    )
+    layer_norm: ClassVar[bool] = False
+    bfloat16: ClassVar[bool] = True
+
+    @classmethod
+    def why_not(cls, learner: Learner) -> str | None:
+        """It needs AMX or AVX512-BF16, and normalised observations, of which 8 bits will do."""
+        reason = super().why_not(learner)
+        if reason is None and not _core.SacUpdate.available():
+            reason = "neither AMX nor AVX512-BF16; many times as fast without amp"
+        if reason is None and not learner.config.normalize_obs:
+            reason = "only with normalize_obs; many times as fast without amp"
+        return reason
 
 
 class Compiled(Accelerator):

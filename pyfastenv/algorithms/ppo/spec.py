@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from pyfastenv.algorithms.ppo.accelerated import Compiled, CompiledEpoch
+from pyfastenv.algorithms.ppo.accelerated import Compiled, CompiledBfloat16, CompiledEpoch
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.spans import span
@@ -269,7 +269,7 @@ class PPO(ActorValue[Config]):
         changed_functions(self.functions)  # raises what is none
         self.chooser: Chooser[PPO] = Chooser(
             self,
-            (CompiledEpoch, Compiled),
+            (CompiledBfloat16, CompiledEpoch, Compiled),
             config.accelerate,
             own_networks=self.own_networks,
         )

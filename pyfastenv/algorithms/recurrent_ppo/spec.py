@@ -86,7 +86,8 @@ class RecurrentPPO(ppo.PPO):
     def _network(self, factory: str, seen: slice, num_outputs: int, **fields: Any) -> Any:
         config, num_inputs = self.config, seen.stop - seen.start
         sizes = (num_inputs, config.rnn_hidden_dim, *config.hidden_sizes, num_outputs)
-        return RecurrentNetwork(sizes, config.rnn_type, activation=config.activation, **fields)
+        fields |= {"activation": config.activation, "layer_norm": config.layer_norm}
+        return RecurrentNetwork(sizes, config.rnn_type, **fields)
 
     def reset(self) -> None:
         """The first episodes."""

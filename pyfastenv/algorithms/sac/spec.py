@@ -62,6 +62,8 @@ class SACConfig(OffPolicyConfig):
     """Target of the learned temperature; None: minus the number of action components."""
     hidden_sizes: tuple[int, ...] = field(default=(256, 256), metadata=WIDTHS)
     """Hidden layers, of policy and critics each."""
+    layer_norm: bool = False
+    """Layer normalisation of hidden layers, before their activation."""
 
 
 @dataclass(kw_only=True)

@@ -84,6 +84,8 @@ class Config(NormalizingConfig):
     """Hidden layers, of policy and critics each."""
     activation: Activation = "relu"
     """Activation function of hidden layers."""
+    layer_norm: bool = False
+    """Layer normalisation of hidden layers, before their activation."""
 
 
 # ---- what is learned -----------------------------------------------------------------------------
