@@ -315,6 +315,17 @@ def followed(*seeds: Any) -> str:
     return "\n".join(lines)
 
 
+def fallen(*seeds: Any) -> str:
+    """A table of falls by kind of ground and level, of each seed."""
+    levels = list(next(iter(seeds[0].values())))
+    lines = [f"| ground | {' | '.join(f'level {level}' for level in levels)} |"]
+    lines.append("|---" * (1 + len(levels)) + "|")
+    for kind in seeds[0]:
+        falls = [", ".join(f"{seed[kind][level].falls}" for seed in seeds) for level in levels]
+        lines.append(f"| {kind.replace('_', ' ')} | {' | '.join(falls)} |")
+    return "\n".join(lines)
+
+
 def measured(document: str, **where: Any) -> list[Any]:
     rows = read(f"docs/results/{document}/results.json").measurements.values()
     return [row for row in rows if where.items() <= row.items()]

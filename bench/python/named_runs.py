@@ -1,4 +1,4 @@
-"""A frame for programs that measure named runs: falls.py and reward_parts.py."""
+"""A frame for programs that measure named runs: falls.py, grounds.py and reward_parts.py."""
 
 from __future__ import annotations
 

@@ -194,10 +194,10 @@ def follow_held(saved: SavedPolicy, seed: int) -> dict[str, Any]:
     }
 
 
-def film(saved: SavedPolicy, seed: int, path: Path) -> None:
+def film(saved: SavedPolicy, seed: int, path: Path, **kwargs: Any) -> None:
     """A moving picture of one robot, with its command and its motion of the last second."""
     width, height = FILM_SIZE
-    kwargs: dict[str, Any] = {"width": width, "height": height, "camera_id": 0}
+    kwargs = {"width": width, "height": height, "camera_id": 0, **kwargs}
     frames = []
     with closing(
         pyfastenv.make_vec(

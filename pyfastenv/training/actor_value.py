@@ -168,6 +168,29 @@ class ActorValue(OnPolicy[C]):
             "optimizer": self.optimizer.state_dict(),
         }
 
+    def widened(
+        self, state: Mapping[str, Any], row: Tensor, policy: Tensor, value: Tensor
+    ) -> dict[str, Any]:
+        """The state of a run that saw less, as if it had seen all and heeded no more.
+
+        Args:
+            state: Its :meth:`state_dict`.
+            row: ``(obs_size,)`` int64: where each number of an observation was in its; -1: nowhere.
+            policy: Likewise for the policy's inputs.
+            value: Likewise for the value network's.
+        """
+        moments, found = state["obs_moments"], dict(state)
+        found["obs_moments"] = {
+            "count": moments["count"],
+            "mean": _widened(moments["mean"], row, 0, 0.0),
+            "m2": _widened(moments["m2"], row, 0, float(moments["count"])),
+        }
+        for name, inputs in (("policy", policy), ("value", value)):
+            if isinstance(getattr(self, name), MLP):
+                first = _widened(state[name]["weights.0"], inputs, 1, 0.0)
+                found[name] = {**state[name], "weights.0": first}
+        return found
+
     def load_learned(self, state: Mapping[str, Any]) -> None:
         """Takes the parts :attr:`learned` of a :meth:`state_dict`."""
         super().load_learned(state)
@@ -175,3 +198,12 @@ class ActorValue(OnPolicy[C]):
         self.value.load_state_dict(state["value"])
         self.log_std.data.copy_(state["log_std"])
         self.optimizer.load_state_dict(state["optimizer"])
+
+
+def _widened(values: Tensor, at: Tensor, axis: int, new: float) -> Tensor:
+    """``values`` from these places along ``axis``, ``new`` where they are -1."""
+    known = at >= 0
+    shape = [*values.shape]
+    shape[axis] = len(at)
+    found = values.new_full(shape, new)
+    return found.index_copy_(axis, known.nonzero()[:, 0], values.index_select(axis, at[known]))

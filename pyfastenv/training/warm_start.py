@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.evaluation import make_eval_envs
 from pyfastenv.runs.folder import load_checkpoint
+from pyfastenv.sampling.obs_groups import Seen
 
 _RUNNING = "running"  # returns of unfinished episodes
 
@@ -17,8 +21,9 @@ _RUNNING = "running"  # returns of unfinished episodes
 def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     """Gives a training the networks, normalisers and optimisers of another run.
 
-    Optimisers of other parameters begin anew. So do step counter, schedules, replay memory,
-    environments and random streams.
+    Networks of own tasks may see more than that run's did, found by the observations' names: what
+    is new weighs nothing at first. Optimisers of other parameters begin anew. So do step counter,
+    schedules, replay memory, environments and random streams.
 
     Args:
         algorithm: A new :class:`pyfastenv.training.algorithm.Algorithm`, with ``learned``.
@@ -51,17 +56,44 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     new = [name for name in algorithm.learned if name not in theirs]
     mine = {name: mine[name] for name in algorithm.learned}
     theirs = {name: theirs.get(name, part) for name, part in mine.items()}
+    widened = ""
     try:
         found = _fitted(mine, theirs, "", new)
     except _MisfitError as misfit:
-        raise ValueError(
-            f"from_run: {path} does not fit: {misfit}; options that differ: {differences}"
-        ) from None
+        try:
+            found = _fitted(mine, _widened(algorithm, theirs, saved), "", new)
+        except _MisfitError:
+            raise ValueError(
+                f"from_run: {path} does not fit: {misfit}; options that differ: {differences}"
+            ) from None
+        widened = " Observations that it had not seen weigh nothing at first."
     algorithm.load_learned(found)
     return (
         f"Begins with what {path} had learned by step {saved['step']:,}. Options that differ: "
-        f"{differences}. Begins anew: {', '.join(new) or 'no part of it'}."
+        f"{differences}. Begins anew: {', '.join(new) or 'no part of it'}.{widened}"
     )
+
+
+def _widened(algorithm: Any, state: Mapping[str, Any], saved: Mapping[str, Any]) -> Any:
+    """The state, with room for what the networks had not seen."""
+    groups: Mapping[str, slice] = getattr(algorithm.envs, "observation_groups", {})
+    if not groups or not hasattr(algorithm, "widened"):
+        raise _MisfitError
+    with closing(make_eval_envs(saved["config"]["env_id"], saved["env_kwargs"], 1)) as envs:
+        theirs, seen = getattr(envs, "observation_groups", {}), Seen.of(envs)
+    places = torch.full((algorithm.envs.obs_size,), -1)
+    for name, there in theirs.items():
+        here = groups.get(name, slice(0, 0))
+        if here.stop - here.start != there.stop - there.start:
+            raise _MisfitError
+        places[here] = torch.arange(there.start, there.stop)
+    columns = []
+    for mine, there in zip(algorithm.seen, seen, strict=True):
+        inside = (places[mine] >= there.start) & (places[mine] < there.stop)
+        if inside.sum() < there.stop - there.start:
+            raise _MisfitError  # something that it saw is not seen here
+        columns.append(torch.where(inside, places[mine] - there.start, -1))
+    return algorithm.widened(state, places, *columns)
 
 
 class _MisfitError(Exception):

@@ -227,6 +227,41 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
+def test_networks_that_see_more_begin_as_if_they_did_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("numba")
+    less = {"policy": "observation", "critic": ("observation", "achieved_goal")}
+    options = {"env_id": "dict_tasks:Asymmetric", "quiet": False}
+    first = small("ppo", **options, run_dir=tmp_path / "a", env_kwargs={"observation_dict": less})
+    ppo.train(first)
+    config = small("ppo", **options, run_dir=tmp_path / "b", from_run=tmp_path / "a")
+
+    class Look(Callback):
+        def on_start(self, run: Run) -> None:
+            wide: Any = run.algorithm
+            narrow = make(first)
+            narrow.load_learned(final_state(tmp_path / "a")["algorithm"])
+            rows = torch.randn(7, wide.obs_size)
+            for name in ("policy", "value"):
+                seen = [
+                    getattr(each.seen, "critic" if name == "value" else name)
+                    for each in (wide, narrow)
+                ]
+                got, expected = (
+                    getattr(each, name)(each.normalizer(rows)[None, :, place])
+                    for each, place in zip((wide, narrow), seen, strict=True)
+                )
+                torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
+                assert seen[0].stop - seen[0].start > seen[1].stop - seen[1].start
+
+    ppo.train(config, callbacks=[Look()])
+    said = capsys.readouterr().out
+    assert "Begins anew: optimizer. Observations that it had not seen weigh nothing" in said
+    with pytest.raises(ValueError, match=r"does not fit: policy\.weights\.0 is \(1, 6"):
+        ppo.train(replace(first, run_dir=tmp_path / "c", from_run=tmp_path / "b"))
+
+
 def test_what_was_learned_offline_goes_on_online(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

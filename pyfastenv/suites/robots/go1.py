@@ -79,10 +79,10 @@ class Go1Trot(Go1):
 
     def trot(self, data, speeds, moves):
         """Reward for feet that the clock has in the air, or on the ground, from 0 to 1."""
-        total = 0.0
+        total, heights = 0.0, self.heights(data)
         for i in range(4):
             wave = moves * np.sin(2.0 * np.pi * (self.clock + self.phases[i]))
-            height = data.site_xpos[self.sole_ids[i], 2] - self.radius
+            height = heights[i] - self.radius
             low, high = min(height - self.swing[0] * wave, 0.0), max(height - self.swing[1], 0.0)
             path = t.closeness(low * low + high * high, np.square(self.swing_width))
             stands = max(self.contact[i], self.last_contact[i])  # a bounce ends no stance
@@ -141,21 +141,27 @@ class Go1Trot(Go1):
         return terms, {"fallen": data.sensor("upvector").data[2] < self.least_upright}
 
     def observation(self, data, obs):
-        linvel, gyro = data.sensor("local_linvel").data, data.sensor("gyro").data
-        gravity, joints = -data.site("imu").xmat[6:], data.qpos[7:] - self.pose
-        obs["linvel"] = linvel
-        obs["gyro"] = gyro
-        obs["gravity"] = gravity
-        obs["joints"] = joints
+        self.show_state(data, obs)
+        self.show_more(data, obs)
+
+    def show_state(self, data, obs):
+        """Writes what the policy sees."""
+        obs["linvel"] = data.sensor("local_linvel").data
+        obs["gyro"] = data.sensor("gyro").data
+        obs["gravity"] = -data.site("imu").xmat[6:]
+        obs["joints"] = data.qpos[7:] - self.pose
         obs["joint_velocities"] = data.qvel[6:]
         obs["command"] = self.told
         angle, moves = 2.0 * np.pi * self.clock, self.is_told()
         obs["clock"] = moves * np.sin(angle), moves * np.cos(angle)
         obs["last_action"] = self.last_action
-        obs["true_linvel"] = linvel
-        obs["true_gyro"] = gyro
-        obs["true_gravity"] = gravity
-        obs["true_joints"] = joints
+
+    def show_more(self, data, obs):
+        """Writes what the critic alone sees."""
+        obs["true_linvel"] = data.sensor("local_linvel").data
+        obs["true_gyro"] = data.sensor("gyro").data
+        obs["true_gravity"] = -data.site("imu").xmat[6:]
+        obs["true_joints"] = data.qpos[7:] - self.pose
         obs["true_joint_velocities"] = data.qvel[6:]
         obs["contacts"] = self.contact
         obs["height"] = data.qpos[2]
