@@ -1,7 +1,7 @@
 """A robot follows a joystick: ``python examples/walk.py ROBOT [FOLDER] [SEED] [SHARE]``.
 
 ROBOT: go1, berkeley, g1 or t1. Trainings under pushes, each from where the one before it ended:
-Go1's trot on the spot, walk, less noise; a humanoid's first steps, and its walk with less noise.
+Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk, and a nearer one.
 SHARE: of their steps, to try it out.
 """
 
@@ -37,7 +37,7 @@ GO1 = {
 }
 PUSHES = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)  # the tasks'
 STEPS = {
-    "total_steps": 6_000_000,
+    "total_steps": 2_580_000,
     "anneal_steps": 12_000_000,
     "num_envs": 512,
     "minibatch_size": 3072,
@@ -49,20 +49,30 @@ STEPS = {
     },
     "eval_env_kwargs": {"iterations": 3},
 }
+STRONG = {"push_velocity": tuple(1.4 * each for each in PUSHES)}
 WALK = {
     "total_steps": 10_000_000,
     "anneal_steps": 11_000_000,
     "learning_rate": 8e-4,
     "entropy_coef": -0.003,
     "entropy_coef_end": -0.015,
-    "env_kwargs": {"push_velocity": tuple(1.4 * each for each in PUSHES)},
+    "env_kwargs": STRONG,
+    "eval_env_kwargs": {"push_velocity": PUSHES},
+}
+NEAR = {
+    "total_steps": 8_000_000,
+    "anneal_steps": 9_000_000,
+    "learning_rate": 3e-4,
+    "entropy_coef": 0.0,
+    "min_std": 0.1,
+    "env_kwargs": STRONG | {"tracking_sigma": 0.1},
     "eval_env_kwargs": {"push_velocity": PUSHES},
 }
 ROBOTS = {
     "go1": ("Go1Trot-v0", GO1),
-    "berkeley": ("BerkeleyHumanoidWalk-v0", {"steps": STEPS, "berkeley": WALK}),
-    "g1": ("G1Walk-v0", {"steps": STEPS, "g1": WALK}),
-    "t1": ("T1Walk-v0", {"steps": STEPS, "t1": WALK}),
+    "berkeley": ("BerkeleyHumanoidWalk-v0", {"steps": STEPS, "walk": WALK, "berkeley": NEAR}),
+    "g1": ("G1Walk-v0", {"steps": STEPS, "walk": WALK, "g1": NEAR}),
+    "t1": ("T1Walk-v0", {"steps": STEPS, "walk": WALK, "t1": NEAR}),
 }
 
 if len(sys.argv) < 2 or sys.argv[1] not in ROBOTS:

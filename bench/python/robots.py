@@ -53,6 +53,7 @@ COMMANDS = {
 }
 GENTLE = {name: each for name, each in COMMANDS.items() if name != "fast"}  # humanoids'
 HUMANOIDS = {"BerkeleyHumanoidWalk-v0": "berkeley", "G1Walk-v0": "g1", "T1Walk-v0": "t1"}
+SHOWN = ("velocity_error", "turning_error", "length")  # by minutes
 GO1 = "Go1JoystickFlatTerrain-v1"
 KICK = 3.0  # as Playground's, where they are enabled [m/s]
 # a second training, from the first one's policy: kicks, more turning on the spot, and a bonus that
@@ -210,7 +211,7 @@ def humanoid(env_id: str, runs: Path) -> Iterator[sections.Row]:
     robot = HUMANOIDS[env_id]
     calm, fine = {"push_velocity": (0.0,) * 6}, {"timestep": 0.002, "frame_skip": 10}
     for seed in (1, 2, 3):
-        folders = [runs / f"{robot}-{seed}" / stage for stage in ("steps", robot)]
+        folders = [runs / f"{robot}-{seed}" / stage for stage in ("steps", "walk", robot)]
         if not (folders[-1] / "result.json").exists():
             command = [
                 sys.executable,
@@ -220,23 +221,20 @@ def humanoid(env_id: str, runs: Path) -> Iterator[sections.Row]:
                 str(seed),
             ]
             subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        results = [json.loads((folder / "result.json").read_text()) for folder in folders]
-        curve, seconds = [], 0.0
-        for folder, result in zip(folders, results, strict=True):
+        curve, steps, seconds = [], 0, 0.0
+        for folder in folders:
             rows = [row for row in read_metrics(folder) if "train/velocity_error" in row]
             for row in rows[:: len(rows) // 20]:
-                means = (
-                    row[f"train/{name}"] for name in ("velocity_error", "turning_error", "length")
-                )
+                means = (row[f"train/{each}"] for each in SHOWN)
                 minutes = (seconds + row["time/processor_s"]) / 60.0
                 curve.append([round(each, 2) for each in (minutes, *means)])
-            seconds += result["processor_s"]
+            steps, seconds = steps + rows[-1]["step"], seconds + rows[-1]["time/processor_s"]
         saved = pyfastenv.load_policy(folders[-1])
         if seed == 1:
             film(saved, seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
         yield {
             "seed": seed,
-            "steps": sum(result["global_step"] for result in results),
+            "steps": steps,
             "processor_seconds": round(seconds),
             "curve": curve,
             "pushed": [follow(saved, episodes) for episodes in range(3)],
