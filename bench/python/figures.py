@@ -326,6 +326,18 @@ def fallen(*seeds: Any) -> str:
     return "\n".join(lines)
 
 
+def curve(seeds: Iterable[Any], minutes: Iterable[float]) -> str:
+    """A table of how far each seed's robots were off, with noise, after so many minutes."""
+    lines = ["| minutes | off by | steps of an episode |", "|---|---|---|"]
+    for at in minutes:
+        rows = [min(seed.curve, key=lambda row: abs(row[0] - at)) for seed in seeds]
+        off = (f"{row[1]:.2f} m/s, {row[2]:.2f} rad/s" for row in rows)
+        lines.append(
+            f"| {at:g} | {'; '.join(off)} | {', '.join(f'{row[3]:.0f}' for row in rows)} |"
+        )
+    return "\n".join(lines)
+
+
 def measured(document: str, **where: Any) -> list[Any]:
     rows = read(f"docs/results/{document}/results.json").measurements.values()
     return [row for row in rows if where.items() <= row.items()]

@@ -1,13 +1,18 @@
-"""Trains, measures and films robots: ``python bench/python/robots.py [--seed 0] …``.
+"""Trains, measures and films robots: ``python bench/python/robots.py [--seed 0] [--only ID …]``.
 
 Trains each one as ``pyfastenv train ppo --env-id …`` does (a run that is there already goes on),
-Playground's with two more seeds and once more with kicks and less noise, measures how well it
-follows its commands, drawn and held ones, and films it: docs/results/robots.json, docs/robots.
+Playground's with two more seeds and once more with kicks and less noise, and humanoids by
+examples/walk.py with three seeds; measures how well each follows its commands, drawn and held ones,
+and films it: docs/results/robots.json, docs/robots.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,6 +51,9 @@ COMMANDS = {
     "curve": (0.8, 0.0, 0.8),
     "diagonal": (0.7, 0.4, -0.5),
 }
+GENTLE = {name: each for name, each in COMMANDS.items() if name != "fast"}  # humanoids'
+HUMANOIDS = {"BerkeleyHumanoidWalk-v0": "berkeley", "G1Walk-v0": "g1", "T1Walk-v0": "t1"}
+SHOWN = ("velocity_error", "turning_error", "length")  # by minutes
 GO1 = "Go1JoystickFlatTerrain-v1"
 KICK = 3.0  # as Playground's, where they are enabled [m/s]
 # a second training, from the first one's policy: kicks, more turning on the spot, and a bonus that
@@ -163,15 +171,15 @@ def follow(saved: SavedPolicy, seed: int, **kwargs: Any) -> dict[str, Any]:
     return found
 
 
-def follow_held(saved: SavedPolicy, seed: int) -> dict[str, Any]:
+def follow_held(
+    saved: SavedPolicy, seed: int, held: Mapping[str, Any] = COMMANDS
+) -> dict[str, Any]:
     """How commands are followed that are held, each by HELD_ENVS robots: by its name, the mean
     motion, the absolute difference between it, averaged over a second, and the command, and falls.
     """
-    envs = pyfastenv.make_vec(
-        saved.config.env_id, len(COMMANDS) * HELD_ENVS, autoreset_mode="SameStep"
-    )
+    envs = pyfastenv.make_vec(saved.config.env_id, len(held) * HELD_ENVS, autoreset_mode="SameStep")
     with closing(envs):
-        commands = np.repeat(list(COMMANDS.values()), HELD_ENVS, 0)
+        commands = np.repeat(list(held.values()), HELD_ENVS, 0)
         (name,) = envs.task.drawn_commands()
         envs.set_command(name, commands)
         walk = Walk(saved, envs, seed)
@@ -181,17 +189,59 @@ def follow_held(saved: SavedPolicy, seed: int) -> dict[str, Any]:
             fallen |= walk.step()[2]
             if step >= SETTLING:
                 motions.append(walk.motion())
-    windows = np.reshape(motions, (HELD_WINDOWS, WINDOW, len(COMMANDS), HELD_ENVS, 3)).mean(1)
-    errors = np.abs(windows - commands.reshape(len(COMMANDS), HELD_ENVS, 3))
+    windows = np.reshape(motions, (HELD_WINDOWS, WINDOW, len(held), HELD_ENVS, 3)).mean(1)
+    errors = np.abs(windows - commands.reshape(len(held), HELD_ENVS, 3))
     return {
         each: {
-            "command": COMMANDS[each],
+            "command": held[each],
             "motion": windows[:, i].mean((0, 1)).tolist(),
             "error": errors[:, i].mean((0, 1)).tolist(),
-            "falls": int(fallen.reshape(len(COMMANDS), HELD_ENVS)[i].sum()),
+            "falls": int(fallen.reshape(len(held), HELD_ENVS)[i].sum()),
         }
-        for i, each in enumerate(COMMANDS)
+        for i, each in enumerate(held)
     }
+
+
+def humanoid(env_id: str, runs: Path) -> Iterator[sections.Row]:
+    """What three seeds of examples/walk.py took and have learned; the first one is filmed.
+
+    A row's curve has, by processor minutes, the errors [m/s, rad/s] of each moment, actions with
+    noise, and the lengths of episodes.
+    """
+    robot = HUMANOIDS[env_id]
+    calm, fine = {"push_velocity": (0.0,) * 6}, {"timestep": 0.002, "frame_skip": 10}
+    for seed in (1, 2, 3):
+        folders = [runs / f"{robot}-{seed}" / stage for stage in ("steps", "walk", robot)]
+        if not (folders[-1] / "result.json").exists():
+            command = [
+                sys.executable,
+                ROOT / "examples/walk.py",
+                robot,
+                folders[0].parent,
+                str(seed),
+            ]
+            subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        curve, steps, seconds = [], 0, 0.0
+        for folder in folders:
+            rows = [row for row in read_metrics(folder) if "train/velocity_error" in row]
+            for row in rows[:: len(rows) // 20]:
+                means = (row[f"train/{each}"] for each in SHOWN)
+                minutes = (seconds + row["time/processor_s"]) / 60.0
+                curve.append([round(each, 2) for each in (minutes, *means)])
+            steps, seconds = steps + rows[-1]["step"], seconds + rows[-1]["time/processor_s"]
+        saved = pyfastenv.load_policy(folders[-1])
+        if seed == 1:
+            film(saved, seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
+        yield {
+            "seed": seed,
+            "steps": steps,
+            "processor_seconds": round(seconds),
+            "curve": curve,
+            "pushed": [follow(saved, episodes) for episodes in range(3)],
+            "calm": follow(saved, 0, **calm),
+            "fine": follow(saved, 0, **fine),
+            "held": follow_held(saved, 0, GENTLE),
+        }
 
 
 def film(saved: SavedPolicy, seed: int, path: Path, **kwargs: Any) -> None:
@@ -262,7 +312,8 @@ def main() -> None:
         held = follow_held(saved, options.seed)
         return run | kicked | {"walk": follow(saved, options.seed), "held": held}
 
-    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, GO1)}
+    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, GO1) if env_id not in HUMANOIDS}
+    parts |= {env_id: partial(humanoid, env_id, options.runs) for env_id in HUMANOIDS}
     parts |= {f"{GO1}, {k}": partial(robot, GO1, k) for k in (1, 2)}
     parts |= {f"{GO1}, steady": partial(steady, GO1)}
     sections.run("robots", parts, options)

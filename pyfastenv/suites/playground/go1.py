@@ -37,7 +37,8 @@ class Go1(Legged, joints=12, feet=4):
     """Unitree's Go1."""
 
     trunk = "trunk"
-    soles, stands = FEET, tuple((foot,) for foot in FEET)
+    soles: tuple[str, ...] = FEET
+    stands = tuple((foot,) for foot in FEET)
     ccd_iterations, stiffness, damping = 20, 35.0, 0.5
     place, heading, speed, holds = 0.5, 3.14, 0.5, True
 

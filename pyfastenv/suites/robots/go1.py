@@ -50,8 +50,9 @@ class Go1Trot(Go1):
     )
     acceleration = (2.0, 2.0, 4.0)
     push_velocity, push_every = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78), (1.0, 3.0)
-    tracking_sigma, pose_weights = 0.25, (1.0, 1.0, 0.1) * 4
-    tempo, phases = 2.0, (0.0, 0.5, 0.5, 0.0)
+    tracking_sigma, tempo = 0.25, 2.0
+    pose_weights: tuple[float, ...] = (1.0, 1.0, 0.1) * 4
+    phases: tuple[float, ...] = (0.0, 0.5, 0.5, 0.0)
     swing, swing_width, slip_width = (0.06, 0.075), 0.035, 0.05
     speed, lift, stagger, least_upright = 0.2, 0.0175, 0.1, 0.5
 
@@ -59,12 +60,16 @@ class Go1Trot(Go1):
 
     def setup(self):
         super().setup()
-        self.radius = self.model.geom(self.soles[0]).size[0]
+        self.sole = self.sole_height()
+
+    def sole_height(self):
+        """How high the soles' sites are above the ground on which the feet stand [m]."""
+        return self.model.geom(self.soles[0]).size[0]
 
     def reset(self, data, rng):
         super().reset(data, rng)
         data.qpos[2] += self.lift
-        data.qpos[7:] += rng.uniform(-self.stagger, self.stagger, 12)
+        data.qpos[7:] += rng.uniform(-self.stagger, self.stagger, len(self.pose))
         self.clock = rng.uniform(0.0, 1.0)
 
     def listen(self):
@@ -80,21 +85,21 @@ class Go1Trot(Go1):
     def trot(self, data, speeds, moves):
         """Reward for feet that the clock has in the air, or on the ground, from 0 to 1."""
         total, heights = 0.0, self.heights(data)
-        for i in range(4):
+        for i in range(len(self.contact)):
             wave = moves * np.sin(2.0 * np.pi * (self.clock + self.phases[i]))
-            height = heights[i] - self.radius
+            height = heights[i] - self.sole
             low, high = min(height - self.swing[0] * wave, 0.0), max(height - self.swing[1], 0.0)
             path = t.closeness(low * low + high * high, np.square(self.swing_width))
             stands = max(self.contact[i], self.last_contact[i])  # a bounce ends no stance
             share = moves * min(max(0.5 + wave, 0.0), 1.0)
             total += share * (1.0 - self.contact[i]) * path
             total += (1.0 - share) * stands * t.closeness(speeds[i], self.slip_width)
-        return 0.25 * total
+        return total / len(self.contact)
 
     def impact(self, data):
         """Squared speeds that feet had before they came down in this step [m²/s²]."""
         total = 0.0
-        for i in range(4):
+        for i in range(len(self.contact)):
             total += self.landed[i] * self.landing[i]
             self.landing[i] = t.squares(data.sensordata[self.feet_at[i] : self.feet_at[i] + 3])
         return total

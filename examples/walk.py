@@ -1,0 +1,90 @@
+"""A robot follows a joystick: ``python examples/walk.py ROBOT [FOLDER] [SEED] [SHARE]``.
+
+ROBOT: go1, berkeley, g1 or t1. Trainings under pushes, each from where the one before it ended:
+Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk, and a nearer one.
+SHARE: of their steps, to try it out.
+"""
+
+import sys
+from pathlib import Path
+
+from pyfastenv.algorithms import ppo
+
+JUMPS = {"acceleration": (1000.0, 1000.0, 1000.0)}  # the command is where the joystick is
+TROT = {
+    "tracking_lin_vel_weight": 1.0,
+    "tracking_ang_vel_weight": 0.5,
+    "trot_weight": 2.0,
+    "landing_weight": -1.0,
+}
+GO1 = {
+    "trot": {"total_steps": 5_200_000, "anneal_steps": 12_000_000, "env_kwargs": JUMPS | TROT},
+    "walk": {
+        "total_steps": 1_500_000,
+        "anneal_steps": 12_000_000,
+        "env_kwargs": JUMPS,
+        "entropy_coef": 0.01,
+    },
+    "go1": {
+        "total_steps": 3_000_000,
+        "anneal_steps": 4_000_000,
+        "env_kwargs": JUMPS,
+        "eval_env_kwargs": {"acceleration": (2.0, 2.0, 4.0)},
+        "learning_rate": 6e-4,
+        "entropy_coef": 0.002,
+        "entropy_coef_end": -0.01,
+    },
+}
+PUSHES = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)  # the tasks'
+STEPS = {
+    "total_steps": 2_580_000,
+    "anneal_steps": 12_000_000,
+    "num_envs": 512,
+    "minibatch_size": 3072,
+    "entropy_coef": 0.004,
+    "env_kwargs": {
+        "tracking_lin_vel_weight": 2.0,
+        "tracking_ang_vel_weight": 1.0,
+        "iterations": 1,
+    },
+    "eval_env_kwargs": {"iterations": 3},
+}
+STRONG = {"push_velocity": tuple(1.4 * each for each in PUSHES)}
+WALK = {
+    "total_steps": 10_000_000,
+    "anneal_steps": 11_000_000,
+    "learning_rate": 8e-4,
+    "entropy_coef": -0.003,
+    "entropy_coef_end": -0.015,
+    "env_kwargs": STRONG,
+    "eval_env_kwargs": {"push_velocity": PUSHES},
+}
+NEAR = {
+    "total_steps": 8_000_000,
+    "anneal_steps": 9_000_000,
+    "learning_rate": 3e-4,
+    "entropy_coef": 0.0,
+    "min_std": 0.1,
+    "env_kwargs": STRONG | {"tracking_sigma": 0.1},
+    "eval_env_kwargs": {"push_velocity": PUSHES},
+}
+ROBOTS = {
+    "go1": ("Go1Trot-v0", GO1),
+    "berkeley": ("BerkeleyHumanoidWalk-v0", {"steps": STEPS, "walk": WALK, "berkeley": NEAR}),
+    "g1": ("G1Walk-v0", {"steps": STEPS, "walk": WALK, "g1": NEAR}),
+    "t1": ("T1Walk-v0", {"steps": STEPS, "walk": WALK, "t1": NEAR}),
+}
+
+if len(sys.argv) < 2 or sys.argv[1] not in ROBOTS:
+    sys.exit(f"expected a robot: {', '.join(ROBOTS)}")
+env_id, stages = ROBOTS[sys.argv[1]]
+folder = Path(sys.argv[2] if len(sys.argv) > 2 else "runs")
+seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+share = float(sys.argv[4]) if len(sys.argv) > 4 else 1.0
+before = None
+for name, options in stages.items():
+    given = ppo.Config.presets["Go1Trot"] | options | {"from_run": before, "seed": seed}
+    given["total_steps"] = int(share * options["total_steps"])
+    before = folder / name
+    result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, **given))
+    print(f"{name}: return {result.evaluation['eval/return']:,.1f}; everything is in {before}")
