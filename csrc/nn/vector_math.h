@@ -114,7 +114,7 @@ PYFASTENV_INLINE float Standardise(float* x, int size, int padded) {
   V squares = {};
   for (int i = 0; i < padded; i += kSize) {
     V difference = LoadLoose<V>(x + i) - mean;
-    for (int lane = size - i; lane < kSize; ++lane) difference[lane < 0 ? 0 : lane] = 0.0F;
+    for (int lane = size > i ? size - i : 0; lane < kSize; ++lane) difference[lane] = 0.0F;
     squares += difference * difference;
     StoreLoose(x + i, difference);
   }

@@ -335,8 +335,12 @@ class DrQv2Learner(ActorCritic):
             encoded = self.encode(batch.obs, shifts)
             with torch.no_grad():
                 next_encoded = self.encode(batch.next_obs, next_shifts)
-            batch = batch._replace(critic_obs=encoded, next_obs=next_encoded)
-            batch = batch._replace(obs=encoded, next_critic_obs=next_encoded)
+            batch = batch._replace(
+                obs=encoded,
+                critic_obs=encoded,
+                next_obs=next_encoded,
+                next_critic_obs=next_encoded,
+            )
             critic = f.critic_loss(networks, batch, next_noise, self.discount)
         self.flat_critic.backward(critic.sum())
         self.critic_optimizer.step()

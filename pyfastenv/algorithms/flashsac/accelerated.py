@@ -21,7 +21,7 @@ from pyfastenv.nn.networks import FlatParameters, NetworkStack
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator
 from pyfastenv.training.actor_critic import Batch
 
 
@@ -72,7 +72,7 @@ class CompiledNetworks(Accelerator):
     def why_not(cls, learner: Learner) -> str | None:
         """It needs amp and a CPU with AMX or AVX512-BF16."""
         if not learner.options.bfloat16:
-            return "only with amp"
+            return ONLY_WITH_AMP
         if learner.device.type != "cpu" or not _core.UnitNetworks.available():
             return "neither AMX nor AVX512-BF16"
         stacks = (learner.actor, learner.critic, learner.target)

@@ -13,7 +13,7 @@ from pyfastenv import _core
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator
 
 
 class Ensemble(Protocol):
@@ -43,7 +43,7 @@ class CompiledTraining(Accelerator):
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of SiLU."""
         options, network = learner.options, learner.network
         if not options.bfloat16:
-            return "only with amp"
+            return ONLY_WITH_AMP
         if learner.device.type != "cpu" or not _core.EnsembleUpdate.available():
             return "neither AMX nor AVX512-BF16"
         if network.activation != "silu" or not options.hidden_sizes:

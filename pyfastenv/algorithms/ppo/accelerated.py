@@ -16,7 +16,7 @@ from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.obs_groups import Seen
-from pyfastenv.training.accelerators import Accelerator, Kind
+from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator, Kind
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward", "_evaluate")
@@ -67,7 +67,7 @@ class CompiledEpoch(Accelerator):
     def why_not(cls, learner: Learner) -> str | None:
         """It is for learning on the CPU, in its precision."""
         if learner.config.amp != cls.bfloat16:
-            return "only with amp" if cls.bfloat16 else "only without amp"
+            return ONLY_WITH_AMP if cls.bfloat16 else "only without amp"
         if learner.device.type != "cpu":
             return "only on the CPU"
         networks = (learner.policy, learner.value)
