@@ -54,7 +54,7 @@ PROGRAM = batches.Program(
     batches.drawing(__doc__, "models", 20_000),
     judge,
     fine=("equal", "refused", "invalid", "MuJoCo's error", SLOW),
-    seconds=60.0,  # a heap takes MuJoCo half of it
+    seconds=600.0,  # MuJoCo's PGS takes minutes over a heap
     per_child=100,
 )
 _also = PROGRAM.parser.add_argument
