@@ -1,9 +1,10 @@
-"""The base of mjlab's tasks: its robots' models, servos and starts.
+"""The base of mjlab's tasks: its robots' models and servos.
 
 Numbers: mjlab 1.6, asset_zoo/robots/unitree_{go1,g1} and tasks/velocity/velocity_env_cfg.py.
 """
 
 import re
+from typing import Any
 
 import gymnasium
 import mujoco
@@ -14,16 +15,14 @@ from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.task import Task
 
 _INSTALL = "--no-deps mjlab==1.6.0"  # which pins another MuJoCo, and asks for Warp and a torch
-_RATE, _DAMPING_RATIO = 10 * 2.0 * 3.1415926535, 2.0  # of mjlab's servos [rad/s]
-_FOUND, _FORCE = (
-    1 << int(bit)
-    for bit in (mujoco.mjtConDataField.mjCONDATA_FOUND, mujoco.mjtConDataField.mjCONDATA_FORCE)
-)
+_DATA = mujoco.mjtConDataField
+_FOUND, _FORCE = 1 << int(_DATA.mjCONDATA_FOUND), 1 << int(_DATA.mjCONDATA_FORCE)
 _NO_REDUCTION, _NET_FORCE = 0, 3  # mjSpec's numbers of reduce="none" and "netforce"
 _GEOM, _BODY, _TREE = mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_XBODY
+_RATE, _DAMPING_RATIO = 10 * 2.0 * 3.1415926535, 2.0  # of mjlab's servos [rad/s]
 
 
-def by_name(names, values, default):
+def by_name(names, values, default=0.0):
     """An array with a number for each name: that of the first pattern which the whole name fits."""
     found = [
         next((value for pattern, value in values.items() if re.fullmatch(pattern, name)), default)
@@ -32,111 +31,92 @@ def by_name(names, values, default):
     return np.array(found, np.float64)
 
 
-def planetary(rotors, gears):
-    """Inertia of a motor behind a planetary gear of two stages [kg m²]."""
-    return rotors[0] * (gears[0] * gears[1]) ** 2 + rotors[1] * gears[1] ** 2 + rotors[2]
-
-
 class Robot(Task):
-    """A robot of mjlab's on a plane, moved by servos.
+    """A robot of mjlab's on a plane, moved by servos. A step is 20 ms.
 
-    What a subclass says: ``joints``, how many; the other class attributes. A step is 20 ms.
+    What a subclass says: ``joints``, how many; the other class attributes.
 
     Attributes:
         file: The model's, in mjlab's folder asset_zoo/robots.
-        root: The body that is free; the site of its sensors is ``imu``.
-        feet: Sites under the feet, and what of the robot a foot is: a geom, or a body.
-        soles: Geoms that may touch the ground with friction: a pattern.
+        root, imu: The body that is free; the site of its sensors.
+        feet: Sites under the feet, and what of the robot each foot is: a geom, or a body.
+        soles: Geoms that touch the ground with friction: a pattern.
+        of_parts, of_soles: How geoms that collide do, and soles besides.
+        options: Of the physics, besides those of all.
         motors: For each kind, joints (a pattern), inertia [kg m²], greatest torque [Nm].
-        start, pose: The root's height [m]; angles of joints by patterns [rad], 0 of the others.
+        start, bent: The root's height [m]; the default pose by patterns of joints [rad], else 0.
         encoder_bias: Greatest error of joints' encoders, one per joint and episode [rad].
+        soft_limit: Share of joints' ranges beyond which they cost, about the range's middle.
     """
 
     frame_skip = 4
-    file, root, imu = "", "", ""
+    file, root, imu, soles = "", "", "", ""
     feet: tuple[tuple[str, str], ...] = ()
+    of_parts: dict[str, Any] = {}
+    of_soles: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     motors: tuple[tuple[str, float, float], ...] = ()
+    bent: dict[str, float] = {}
     start, encoder_bias, soft_limit = 0.0, 0.015, 0.9
-    soles = ""
 
     def __init_subclass__(cls, joints=0, **arguments):
-        for name in ("last_action", "bias") if joints else ():
-            setattr(cls, name, memory(joints))
         if joints:
+            cls.last_action, cls.bias = memory(joints), memory(joints)
             cls.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (joints,), np.float64)
         super().__init_subclass__(**arguments)
 
     def model(self):
         """mjlab's scene: the ground, the robot, its servos and what its tasks measure."""
-        robot = mujoco.MjSpec.from_file(
-            str(package_file("mjlab", f"asset_zoo/robots/{self.file}", _INSTALL))
-        )
+        path = package_file("mjlab", f"asset_zoo/robots/{self.file}", _INSTALL)
+        robot, spec = mujoco.MjSpec.from_file(str(path)), mujoco.MjSpec()
         for sensor in list(robot.sensors):
             robot.delete(sensor)
-        self.prepare(robot)
-        spec = mujoco.MjSpec()
-        ground = spec.worldbody.add_body(name="terrain")
-        ground.add_geom(name="terrain", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.01))
-        spec.attach(robot, prefix="robot/", frame=spec.worldbody.add_frame())
-        for site, foot in self.feet:
-            kind = _GEOM if foot.endswith("_collision") else _TREE
-            self.add_contacts(spec, site, kind, foot, _FOUND | _FORCE, _NET_FORCE, "terrain")
-        self.measure(spec)
-        model = spec.compile()
-        option = model.opt
-        option.timestep, option.iterations, option.ls_iterations = 0.005, 10, 20
-        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        option.ccd_iterations = 50
-        option.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # which MuJoCo Warp has not
-        self.choose(option)
-        return model
-
-    def add_contacts(self, spec, name, kind, of, data, reduce, other):
-        """Adds a sensor of contacts between a part of the robot and another."""
-        sensor = spec.add_sensor(name=name, type=mujoco.mjtSensor.mjSENS_CONTACT)
-        sensor.objtype, sensor.objname, sensor.intprm[:3] = kind, f"robot/{of}", (data, reduce, 1)
-        sensor.reftype, sensor.refname = _BODY if other == "terrain" else _TREE, other
-
-    def prepare(self, robot):
-        """Gives the robot what mjlab's configuration has and its file has not."""
-        joints = [joint for joint in robot.joints if joint.type != mujoco.mjtJoint.mjJNT_FREE]
         for pattern, inertia, torque in self.motors:
-            for joint in joints:
+            for joint in robot.joints:
                 if re.fullmatch(pattern, joint.name):
                     add_servo(robot, joint, inertia, torque)
         for geom in robot.geoms:
             collides = re.fullmatch(r".*_collision\d*", geom.name) is not None
-            is_sole = re.fullmatch(self.soles, geom.name) is not None
             geom.contype = geom.conaffinity = int(collides)
+            is_sole = re.fullmatch(self.soles, geom.name) is not None
             geom.priority = int(is_sole)
-            if collides:
-                self.touch(geom, is_sole)
-
-    def touch(self, geom, is_sole):
-        """Says how a geom that collides does."""
+            touch = self.of_parts | (self.of_soles if is_sole else {})
+            for name, value in touch.items() if collides else ():
+                setattr(geom, name, value)
+        ground = spec.worldbody.add_body(name="terrain")
+        ground.add_geom(name="terrain", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.01))
+        spec.attach(robot, prefix="robot/", frame=spec.worldbody.add_frame())
+        self.measure(spec)
+        model = spec.compile()
+        options = {"timestep": 0.005, "iterations": 10, "ls_iterations": 20, "ccd_iterations": 50}
+        for name, value in (options | self.options).items():
+            setattr(model.opt, name, value)
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # MuJoCo Warp has none
+        return model
 
     def measure(self, spec):
-        """Adds what a robot's tasks measure besides."""
+        """Adds the sensors: of each foot, whether it touches the ground, and its force on it."""
+        for site, foot in self.feet:
+            kind = _GEOM if foot.endswith("_collision") else _TREE
+            data = _FOUND | _FORCE, _NET_FORCE, 1
+            add_contacts(spec, site, data, kind, foot, _BODY, "terrain")
 
-    def choose(self, option):
-        """Sets options of the physics."""
-
-    def angles(self, joints):
-        """The default pose by the joints' names."""
-        return by_name(joints, {}, 0.0)
+    def joint_names(self):
+        """The joints' names in the robot's file."""
+        return [self.model.joint(i).name.removeprefix("robot/") for i in range(1, self.model.njnt)]
 
     def setup(self):
         model = self.model
-        joints = [model.joint(i).name.removeprefix("robot/") for i in range(1, model.njnt)]
-        self.home = np.concatenate(((0.0, 0.0, self.start, 1.0, 0.0, 0.0, 0.0), self.angles(joints)))
-        self.pose = self.home[7:].copy()
+        self.pose = by_name(self.joint_names(), self.bent)
+        self.home = np.concatenate(((0.0, 0.0, self.start, 1.0, 0.0, 0.0, 0.0), self.pose))
         low, high = model.jnt_range[1:].T
         middle, reach = 0.5 * (low + high), 0.5 * self.soft_limit * (high - low)
         self.lowest, self.highest = middle - reach, middle + reach
         self.joint_of = model.actuator_trnid[:, 0] - 1  # servos stand in the order of motors
-        scale = 0.25 * model.actuator_forcerange[:, 1] / model.actuator_gainprm[:, 0]
-        self.action_scale = np.zeros(len(joints))
-        self.action_scale[self.joint_of] = scale
+        self.action_scale = np.zeros(len(self.pose))
+        reaches = model.actuator_forcerange[:, 1] / model.actuator_gainprm[:, 0]
+        self.action_scale[self.joint_of] = 0.25 * reaches
         self.imu_place = model.site(f"robot/{self.imu}").pos.copy()
         self.root_id = model.body(f"robot/{self.root}").id
         self.foot_sites = np.array([model.site(f"robot/{site}").id for site, _ in self.feet])
@@ -148,24 +128,28 @@ class Robot(Task):
             target = self.pose[joint] + self.action_scale[joint] * action[joint]
             ctrl[i] = target - self.bias[joint]
 
-    def begin_biased(self, data, rng):
-        """Begins an episode: the default pose, errors of the encoders."""
-        data.qpos[:] = self.home
-        for i in range(len(self.bias)):
-            self.bias[i] = rng.uniform(-self.encoder_bias, self.encoder_bias)
+
+def add_contacts(spec, name, data, kind, part, other_kind, other):
+    """Adds a sensor of contacts between a part of the robot and another."""
+    sensor = spec.add_sensor(name=name, type=mujoco.mjtSensor.mjSENS_CONTACT, intprm=data)
+    sensor.objtype, sensor.objname = kind, f"robot/{part}"
+    sensor.reftype, sensor.refname = other_kind, other
 
 
 def add_servo(robot, joint, inertia, torque):
     """Adds mjlab's position servo, whose gains follow from the motor's inertia [kg m²]."""
-    stiffness = inertia * _RATE**2
-    joint.armature = inertia
     servo = robot.add_actuator(name=joint.name, target=joint.name)
     servo.trntype = mujoco.mjtTrn.mjTRN_JOINT
     servo.gaintype, servo.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
-    servo.gainprm[0], servo.biasprm[1] = stiffness, -stiffness
-    servo.biasprm[2] = -2.0 * _DAMPING_RATIO * inertia * _RATE
-    servo.inheritrange, servo.ctrllimited, servo.forcelimited = 0.0, False, True
-    servo.forcerange[:] = -torque, torque
+    servo.gainprm[0] = stiffness = inertia * _RATE**2
+    servo.biasprm[1:3] = -stiffness, -2.0 * _DAMPING_RATIO * inertia * _RATE
+    servo.ctrllimited, servo.forcelimited, servo.forcerange[:] = False, True, (-torque, torque)
+    joint.armature = inertia
+
+
+def planetary(rotors, gears):
+    """Inertia of a motor behind a planetary gear of two stages [kg m²]."""
+    return rotors[0] * (gears[0] * gears[1]) ** 2 + rotors[1] * gears[1] ** 2 + rotors[2]
 
 
 FEET = ("FR", "FL", "RR", "RL")
@@ -177,24 +161,17 @@ class Go1(Robot, joints=12):
     file, root, imu = "unitree_go1/xmls/go1.xml", "trunk", "imu"
     feet = tuple((foot, f"{foot}_foot_collision") for foot in FEET)
     soles = ".*_foot_collision"
+    of_parts = {"condim": 1, "solref": (0.01, 1)}
+    of_soles = {"condim": 6, "friction": (1.0, 5e-3, 5e-4)}
+    options = {"cone": mujoco.mjtCone.mjCONE_ELLIPTIC, "impratio": 10.0}
     motors = (
         (".*_(hip|thigh)_joint", 0.000111842 * 6.0**2, 23.7),
         (".*_calf_joint", 0.000111842 * 9.0**2, 35.55),
     )
     start = 0.278
-
-    def touch(self, geom, is_sole):
-        geom.condim = 6 if is_sole else 1
-        geom.solref[:] = 0.01, 1
-        if is_sole:
-            geom.friction[:] = 1.0, 5e-3, 5e-4
-
-    def choose(self, option):
-        option.cone, option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
-
-    def angles(self, joints):
-        bent = {".*R_hip_joint": 0.1, ".*L_hip_joint": -0.1}
-        return by_name(joints, {".*thigh_joint": 0.9, ".*calf_joint": -1.8, **bent}, 0.0)
+    bent = {
+        ".*thigh_joint": 0.9, ".*calf_joint": -1.8, ".*R_hip_joint": 0.1, ".*L_hip_joint": -0.1,
+    }  # fmt: skip
 
 
 _5020 = planetary((0.139e-4, 0.017e-4, 0.169e-4), (1 + 46 / 18, 1 + 56 / 16))
@@ -209,6 +186,7 @@ class G1(Robot, joints=29):
     file, root, imu = "unitree_g1/xmls/g1.xml", "pelvis", "imu_in_pelvis"
     feet = tuple((f"{side}_foot", f"{side}_ankle_roll_link") for side in ("left", "right"))
     soles = "(left|right)_foot[1-7]_collision"
+    of_parts, of_soles = {"condim": 1}, {"condim": 3, "friction": (0.6, 0.005, 0.0001)}
     motors = (
         (".*_(elbow|shoulder_pitch|shoulder_roll|shoulder_yaw|wrist_roll)_joint", _5020, 25.0),
         (".*_hip_(pitch|yaw)_joint|waist_yaw_joint", _7520_14, 88.0),
@@ -218,22 +196,13 @@ class G1(Robot, joints=29):
         (".*_ankle_(pitch|roll)_joint", 2.0 * _5020, 50.0),
     )
     start = 0.76
-
-    def touch(self, geom, is_sole):
-        geom.condim = 3 if is_sole else 1
-        if is_sole:
-            geom.friction[0] = 0.6
+    bent = {
+        ".*_hip_pitch_joint": -0.312, ".*_knee_joint": 0.669, ".*_ankle_pitch_joint": -0.363,
+        ".*_elbow_joint": 0.6, ".*_shoulder_pitch_joint": 0.2, "left_shoulder_roll_joint": 0.2,
+        "right_shoulder_roll_joint": -0.2,
+    }  # fmt: skip
 
     def measure(self, spec):
         super().measure(spec)
-        self.add_contacts(spec, "self_contact", _TREE, "pelvis", _FORCE, _NO_REDUCTION, "robot/pelvis")
-
-    def angles(self, joints):
-        legs = {".*_hip_pitch_joint": -0.312, ".*_knee_joint": 0.669, ".*_ankle_pitch_joint": -0.363}
-        arms = {
-            ".*_elbow_joint": 0.6,
-            "left_shoulder_roll_joint": 0.2,
-            "right_shoulder_roll_joint": -0.2,
-            ".*_shoulder_pitch_joint": 0.2,
-        }
-        return by_name(joints, legs | arms, 0.0)
+        data = _FORCE, _NO_REDUCTION, 1
+        add_contacts(spec, "self_contact", data, _TREE, "pelvis", _TREE, "robot/pelvis")

@@ -42,9 +42,10 @@ class Velocity(Robot):
         push_velocity: The most that a push adds to the root's velocities, along the world's axes
             and about them [m/s, rad/s]; 0: no pushes.
         upright_body: The body that is to be upright.
-        standing_width, walking_width, running_width: By patterns of joints, the standard deviation
-            from the default pose at which ``pose`` is lower, of three ranges of speed [rad].
-        walking_speed, running_speed: Where these ranges begin, of both speeds' sum.
+        widths: Of joints, by patterns, the distance from the default pose at which ``pose`` is 1/e
+            where the robot is to stand, to walk and to run [rad].
+        walking_speed, running_speed: From which commands on it is to, both speeds' sum.
+        target_height: How high a foot is to be lifted [m].
     """
 
     observation_noise = {
@@ -61,6 +62,7 @@ class Velocity(Robot):
     forward_share, heading_share, every_substep = 0.2, 0.3, False
     push_every, push_velocity = (1.0, 3.0), (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)
     upright_body = ""
+    widths: tuple[dict[str, float], ...] = ({}, {}, {})
     walking_speed, running_speed, target_height = 0.05, 1.5, 0.1
 
     # of the command in force and of the next one: heading [rad], shares for it and for forward
@@ -75,29 +77,23 @@ class Velocity(Robot):
         super().__init_subclass__(**arguments)
 
     def measure(self, spec):
-        spec.add_sensor(
-            name="root_angmom",
-            type=mujoco.mjtSensor.mjSENS_SUBTREEANGMOM,
-            objtype=mujoco.mjtObj.mjOBJ_BODY,
-            objname=f"robot/{self.root}",
-        )
-
-    def widths(self):
-        """``pose``'s standing, walking and running widths: patterns of joints and angles."""
-        return {}, {}, {}
+        super().measure(spec)
+        kind = mujoco.mjtSensor.mjSENS_SUBTREEANGMOM
+        sensor = spec.add_sensor(name="root_angmom", type=kind, objname=f"robot/{self.root}")
+        sensor.objtype = mujoco.mjtObj.mjOBJ_BODY
 
     def setup(self):
         super().setup()
-        names = [self.model.joint(i).name.removeprefix("robot/") for i in range(1, self.model.njnt)]
         self.standing, self.walking, self.running = (
-            by_name(names, width, np.nan) for width in self.widths()
+            by_name(self.joint_names(), width, np.nan) for width in self.widths
         )
         self.upright_id = self.model.body(f"robot/{self.upright_body}").id
 
     def reset(self, data, rng):
-        self.begin_biased(data, rng)
-        data.qpos[0], data.qpos[1] = rng.uniform(-0.5, 0.5), rng.uniform(-0.5, 0.5)
+        data.qpos[:] = self.home
+        data.qpos[:2] = rng.uniform(-0.5, 0.5, 2)
         data.qpos[2] += rng.uniform(0.01, 0.05)
+        self.bias[:] = rng.uniform(-self.encoder_bias, self.encoder_bias, len(self.bias))
         turn = rng.uniform(-3.14, 3.14)
         data.qpos[3], data.qpos[6] = np.cos(0.5 * turn), np.sin(0.5 * turn)
         self.push_in = rng.uniform(self.push_every[0], self.push_every[1])
@@ -326,9 +322,7 @@ class VelocityFlatGo1(Go1, Velocity, feet_count=4):
         ],
     }
 
-    def widths(self):
-        standing, moving = {".*_calf_joint": 0.1, ".*": 0.05}, {".*_calf_joint": 0.6, ".*": 0.3}
-        return standing, moving, moving
+    widths = ({".*_calf_joint": 0.1, ".*": 0.05}, *[{".*_calf_joint": 0.6, ".*": 0.3}] * 2)
 
 
 class VelocityFlatG1(G1, Velocity, feet_count=2):
@@ -341,7 +335,9 @@ class VelocityFlatG1(G1, Velocity, feet_count=2):
             0.3,
             1.2,
             together=True,
-            of=[f"robot/{side}_foot{i}_collision" for side in ("left", "right") for i in range(1, 8)],
+            of=[
+                f"robot/{side}_foot{i}_collision" for side in ("left", "right") for i in range(1, 8)
+            ],
             columns=0,
         ),
         "body_ipos": [
@@ -350,20 +346,21 @@ class VelocityFlatG1(G1, Velocity, feet_count=2):
         ],
     }
 
-    def widths(self):
-        walking = {
+    widths = (
+        {".*": 0.05},
+        {
             ".*hip_pitch.*": 0.3, ".*hip_(roll|yaw).*": 0.15, ".*knee.*": 0.35,
             ".*ankle_pitch.*": 0.25, ".*ankle_roll.*": 0.1, ".*waist_yaw.*": 0.2,
             ".*waist_roll.*": 0.08, ".*waist_pitch.*": 0.1, ".*shoulder_(pitch|roll).*": 0.15,
             ".*shoulder_yaw.*": 0.1, ".*elbow.*": 0.15, ".*wrist.*": 0.3,
-        }  # fmt: skip
-        running = {
+        },
+        {
             ".*hip_pitch.*": 0.5, ".*hip_(roll|yaw).*": 0.2, ".*knee.*": 0.6,
             ".*ankle_pitch.*": 0.35, ".*ankle_roll.*": 0.15, ".*waist_yaw.*": 0.3,
             ".*waist_roll.*": 0.08, ".*waist_pitch.*": 0.2, ".*shoulder_pitch.*": 0.5,
             ".*shoulder_roll.*": 0.2, ".*shoulder_yaw.*": 0.15, ".*elbow.*": 0.35, ".*wrist.*": 0.3,
-        }  # fmt: skip
-        return {".*": 0.05}, walking, running
+        },
+    )  # fmt: skip
 
     def collisions(self, data):
         return 1.0 * (t.length(data.sensor("self_contact").data) > 10.0)

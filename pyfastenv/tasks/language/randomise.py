@@ -45,7 +45,7 @@ _OWNERS = {
 class Draw(NamedTuple):
     """How a field's numbers are drawn from the model's own."""
 
-    kind: str  # "scale", "shift", "uniform" or "log_uniform"; "own": the model's, until methods write others
+    kind: str  # "scale", "shift" …; "own": the model's, until methods write others
     low: Any  # of observation_noise also a tuple, a number for each element
     high: Any
     together: bool
