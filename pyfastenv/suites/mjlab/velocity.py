@@ -21,7 +21,7 @@ SHARED = ("actions", "command")  # the last that policies see, the critic's firs
 OF_FEET = ("foot_height", "foot_air_time", "foot_contact", "foot_contact_forces")
 TRUE = tuple(f"true_{name}" for name in SEEN)
 _OF_SITE, _OF_BODY = mujoco.mjtObj.mjOBJ_SITE, mujoco.mjtObj.mjOBJ_XBODY
-_AHEAD, _FORWARD_LEAST, _STIFFNESS = 1e-6, 0.3, 0.5  # mjlab's tolerance [s], least speed, gain
+_TOLERANCE, _FORWARD_LEAST, _STIFFNESS = 1e-6, 0.3, 0.5  # mjlab's tolerance [s], least speed, gain
 
 
 class Velocity(Robot):
@@ -203,7 +203,7 @@ class Velocity(Robot):
             flies += 0.05 < self.air_time[i] < 0.5
             if not stands:
                 self.peak_height[i] = max(self.peak_height[i], self.foot_height[i])
-            if 0.0 < self.contact_time[i] < dt + _AHEAD:
+            if 0.0 < self.contact_time[i] < dt + _TOLERANCE:
                 swing += np.square(self.peak_height[i] / self.target_height - 1.0)
                 landing += t.length(data.sensordata[at + 1 : at + 4])
                 self.peak_height[i] = 0.0
@@ -243,7 +243,7 @@ class Velocity(Robot):
     def suffer_pushes(self, data, rng):
         """Sets the root's velocity where a push is due: that of the last substep's start, more."""
         self.push_in -= self.dt
-        if self.push_in < _AHEAD and t.sizes(self.push_velocity) > 0.0:
+        if self.push_in < _TOLERANCE and t.sizes(self.push_velocity) > 0.0:
             self.push_in = rng.uniform(self.push_every[0], self.push_every[1])
             velocity, change = np.zeros(6), np.zeros(6)
             mujoco.mj_objectVelocity(self.model, data, _OF_BODY, self.root_id, velocity, 0)
