@@ -73,7 +73,7 @@ class Velocity(Robot):
         for name in ("air_time", "contact_time", "foot_height") if feet_count else ():
             setattr(cls, name, memory(feet_count))
         if feet_count:
-            cls.peak_height = memory(feet_count, lasting=True)  # mjlab's outlives episodes
+            cls.peak_height = memory(feet_count, lasting=True)  # as in mjlab
         super().__init_subclass__(**arguments)
 
     def measure(self, spec):
