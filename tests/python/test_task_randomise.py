@@ -9,7 +9,7 @@ import pytest
 from plain_python import beside_plain
 
 import pyfastenv
-from pyfastenv.tasks.language.randomise import scale, shift, uniform
+from pyfastenv.tasks.language.randomise import log_uniform, scale, shift, uniform
 
 BIPED = """<mujoco><option timestep=".005"/>
   <worldbody><geom name="floor" type="plane" size="9 9 1"/>
@@ -35,6 +35,7 @@ class Biped(pyfastenv.Task):
         "dof_damping": scale(0.5, 1.5),
         "dof_frictionloss": uniform(0.0, 0.1, of="right", every=(0.05, 0.2)),
         "site_pos": shift(-0.01, 0.01, of="imu", columns=(0, 2)),
+        "dof_armature": log_uniform(1e-4, 1e-1),
         "qpos0": shift(-0.05, 0.05, of=("left", "right")),
     }
 
@@ -84,6 +85,9 @@ def test_only_what_is_named_is_drawn_and_can_be_read() -> None:
     np.testing.assert_array_equal(friction[:, 2, 0], friction[:, 3, 0])
     check("dof_frictionloss", 7, 0.0, 0.1)
     check("qpos0", [7, 8], -0.05, 0.05)
+    decades = np.log10(envs.get_model_field("dof_armature"))
+    assert -4.0 <= decades.min() < -3.95 < -1.05 < decades.max() <= -1.0
+    assert np.median(decades) == pytest.approx(-2.5, abs=0.2)
     place = envs.get_model_field("site_pos")
     assert np.ptp(place[:, 0, 0]) > 0.015
     assert (place[:, 0, 1] == 0.0).all()
@@ -131,5 +135,7 @@ def test_what_is_not_there_is_said_with_its_line(given: Any, said: str) -> None:
     ],
 )
 def test_bad_draws_are_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match="log_uniform: expected low above 0, got 0"):
+        log_uniform(0.0, 1.0)
     with pytest.raises((TypeError, ValueError), match=said):
         scale(**{"low": 0.5, "high": 1.0, **arguments})

@@ -187,7 +187,7 @@ def _entry(
     own = (ROW,) if hook == "observation" else ()
     unpacked = (*METHODS[hook], *own) if any(around) else arguments
     space: dict[str, Any] = {f"_{name}": given[name] for name in unpacked}
-    space |= {"method": inlined, "finish": finish}
+    space |= {"method": inlined, "finish": finish, "exp": FUNCTIONS["numpy:exp"]}
     before, after = around
     lines = ["self = frame", *(f"{name} = _{name}(frame)" for name in unpacked)]
     lines += before.splitlines()

@@ -45,7 +45,7 @@ _OWNERS = {
 class Draw(NamedTuple):
     """How a field's numbers are drawn from the model's own."""
 
-    kind: str  # "scale", "shift" or "uniform"; "own": the model's, until methods write others
+    kind: str  # "scale", "shift" …; "own": the model's, until methods write others
     low: Any  # of observation_noise also a tuple, a number for each element
     high: Any
     together: bool
@@ -56,7 +56,8 @@ class Draw(NamedTuple):
     @property
     def is_of_parts(self) -> bool:
         """Whether it is more than the core draws: a whole field, once per episode."""
-        return bool(self.of or self.columns) or self.every is not None
+        of_some = bool(self.of or self.columns)
+        return of_some or self.every is not None or self.kind == "log_uniform"
 
 
 class Part(NamedTuple):
@@ -119,6 +120,21 @@ def uniform(
 ) -> Draw:
     """Numbers that have nothing to do with the model's; see :func:`scale`."""
     return _draw("uniform", low, high, together, of, columns, every)
+
+
+def log_uniform(
+    low: float,
+    high: float,
+    *,
+    together: bool = False,
+    of: str | Sequence[str] = (),
+    columns: int | Sequence[int] = (),
+    every: Any = None,
+) -> Draw:
+    """Numbers whose logarithms are uniform, from ``low`` above 0 to ``high``; see :func:`scale`."""
+    if not low > 0.0:
+        raise ValueError(f"log_uniform: expected low above 0, got {low}")
+    return _draw("log_uniform", low, high, together, of, columns, every)
 
 
 def _draw(
@@ -291,8 +307,10 @@ def draw_parts(parts: Sequence[Part], *, again: bool) -> str:
 def _drawing(part: Part) -> str:
     draw, index = part.draw, "at, column" if len(part.places[0]) == 3 else "at"
     call = f"rng.uniform({draw.low!r}, {draw.high!r})"
+    if draw.kind == "log_uniform":
+        call = f"exp(rng.uniform({math.log(draw.low)!r}, {math.log(draw.high)!r}))"
     number = "number" if draw.together else call
-    value = {"scale": f"base * {number}", "shift": f"base + {number}", "uniform": number}[draw.kind]
+    value = {"scale": f"base * {number}", "shift": f"base + {number}"}.get(draw.kind, number)
     return (f"number = {call}\n" if draw.together else "") + (
         f"for {index}, base in {part.places!r}:\n    self.model.{part.field}[{index}] = {value}\n"
     )

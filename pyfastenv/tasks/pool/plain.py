@@ -394,7 +394,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
 def _function_of(code: str) -> Callable[..., None]:
     """Code around a method as a function."""
-    space: dict[str, Any] = {}
+    space: dict[str, Any] = {"exp": np.exp}
     lines = [f"def around(self, data, rng, info, {ROW}):", *code.splitlines(), "return"]
     exec("\n    ".join(lines), space)
     around: Callable[..., None] = space["around"]

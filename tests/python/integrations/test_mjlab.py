@@ -12,7 +12,10 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from mjlab_suite import compare
 from run_example import run_example
+
+from pyfastenv.suites import MJLAB
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of mjlab's own dependencies
@@ -213,6 +216,13 @@ def test_what_is_not_here_says_so() -> None:
     camera = SimpleNamespace(cfg=SimpleNamespace(name="front"))
     with pytest.raises(ValueError, match=r"cameras: expected none.*'front'"):
         sim.set_sensor_context(SimpleNamespace(has_cameras=True, camera_sensors=[camera]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("env_id", MJLAB)
+def test_own_tasks_equal_mjlab(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager_based_rl_env, "Simulation", Simulation)  # put back afterwards
+    gaps = compare(env_id, 60, episode=15)["gaps"]
+    assert len(gaps) > 15 and max(gaps.values()) < 1e-5, gaps
 
 
 def test_example(tmp_path: Path) -> None:

@@ -1,0 +1,208 @@
+"""The base of mjlab's tasks: its robots' models and servos.
+
+Numbers: mjlab 1.6, asset_zoo/robots/unitree_{go1,g1} and tasks/velocity/velocity_env_cfg.py.
+"""
+
+import re
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from pyfastenv.suites.packages import package_file
+from pyfastenv.tasks.language.fields import memory
+from pyfastenv.tasks.language.task import Task
+
+_INSTALL = "--no-deps mjlab==1.6.0"  # which pins another MuJoCo, and asks for Warp and a torch
+_DATA = mujoco.mjtConDataField
+_FOUND, _FORCE = 1 << int(_DATA.mjCONDATA_FOUND), 1 << int(_DATA.mjCONDATA_FORCE)
+_NO_REDUCTION, _NET_FORCE = 0, 3  # mjSpec's numbers of reduce="none" and "netforce"
+_GEOM, _BODY, _TREE = mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_XBODY
+_RATE, _DAMPING_RATIO = 10 * 2.0 * 3.1415926535, 2.0  # of mjlab's servos [rad/s]
+
+
+def by_name(names, values, default=0.0):
+    """An array with a number for each name: that of the first pattern which the whole name fits."""
+    found = [
+        next((value for pattern, value in values.items() if re.fullmatch(pattern, name)), default)
+        for name in names
+    ]
+    return np.array(found, np.float64)
+
+
+class Robot(Task):
+    """A robot of mjlab's on a plane, moved by servos. A step is 20 ms.
+
+    What a subclass says: ``joints``, how many; the other class attributes.
+
+    Attributes:
+        file: The model's, in mjlab's folder asset_zoo/robots.
+        root, imu: The body that is free; the site of its sensors.
+        feet: Sites under the feet, and what of the robot each foot is: a geom, or a body.
+        soles: Geoms that touch the ground with friction: a pattern.
+        of_parts, of_soles: How geoms that collide do, and soles besides.
+        options: Of the physics, besides those of all.
+        motors: For each kind, joints (a pattern), inertia [kg m²], greatest torque [Nm].
+        start, bent: The root's height [m]; the default pose by patterns of joints [rad], else 0.
+        encoder_bias: Greatest error of joints' encoders, one per joint and episode [rad].
+        soft_limit: Share of joints' ranges beyond which they cost, about the range's middle.
+    """
+
+    frame_skip = 4
+    file, root, imu, soles = "", "", "", ""
+    feet: tuple[tuple[str, str], ...] = ()
+    of_parts: dict[str, Any] = {}
+    of_soles: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    motors: tuple[tuple[str, float, float], ...] = ()
+    bent: dict[str, float] = {}
+    start, encoder_bias, soft_limit = 0.0, 0.015, 0.9
+
+    def __init_subclass__(cls, joints=0, **arguments):
+        if joints:
+            cls.last_action, cls.bias = memory(joints), memory(joints)
+            cls.action_space = gymnasium.spaces.Box(-np.inf, np.inf, (joints,), np.float64)
+        super().__init_subclass__(**arguments)
+
+    def model(self):
+        """mjlab's scene: the ground, the robot, its servos and what its tasks measure."""
+        path = package_file("mjlab", f"asset_zoo/robots/{self.file}", _INSTALL)
+        robot, spec = mujoco.MjSpec.from_file(str(path)), mujoco.MjSpec()
+        for sensor in list(robot.sensors):
+            robot.delete(sensor)
+        for pattern, inertia, torque in self.motors:
+            for joint in robot.joints:
+                if re.fullmatch(pattern, joint.name):
+                    add_servo(robot, joint, inertia, torque)
+        for geom in robot.geoms:
+            collides = re.fullmatch(r".*_collision\d*", geom.name) is not None
+            geom.contype = geom.conaffinity = int(collides)
+            is_sole = re.fullmatch(self.soles, geom.name) is not None
+            geom.priority = int(is_sole)
+            touch = self.of_parts | (self.of_soles if is_sole else {})
+            for name, value in touch.items() if collides else ():
+                setattr(geom, name, value)
+        ground = spec.worldbody.add_body(name="terrain")
+        ground.add_geom(name="terrain", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.01))
+        spec.attach(robot, prefix="robot/", frame=spec.worldbody.add_frame())
+        self.measure(spec)
+        model = spec.compile()
+        options = {"timestep": 0.005, "iterations": 10, "ls_iterations": 20, "ccd_iterations": 50}
+        for name, value in (options | self.options).items():
+            setattr(model.opt, name, value)
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # MuJoCo Warp has none
+        return model
+
+    def measure(self, spec):
+        """Adds the sensors: of each foot, whether it touches the ground, and its force on it."""
+        for site, foot in self.feet:
+            kind = _GEOM if foot.endswith("_collision") else _TREE
+            data = _FOUND | _FORCE, _NET_FORCE, 1
+            add_contacts(spec, site, data, kind, foot, _BODY, "terrain")
+
+    def joint_names(self):
+        """The joints' names in the robot's file."""
+        return [self.model.joint(i).name.removeprefix("robot/") for i in range(1, self.model.njnt)]
+
+    def setup(self):
+        model = self.model
+        self.pose = by_name(self.joint_names(), self.bent)
+        self.home = np.concatenate(((0.0, 0.0, self.start, 1.0, 0.0, 0.0, 0.0), self.pose))
+        low, high = model.jnt_range[1:].T
+        middle, reach = 0.5 * (low + high), 0.5 * self.soft_limit * (high - low)
+        self.lowest, self.highest = middle - reach, middle + reach
+        self.joint_of = model.actuator_trnid[:, 0] - 1  # servos stand in the order of motors
+        self.action_scale = np.zeros(len(self.pose))
+        reaches = model.actuator_forcerange[:, 1] / model.actuator_gainprm[:, 0]
+        self.action_scale[self.joint_of] = 0.25 * reaches
+        self.imu_place = model.site(f"robot/{self.imu}").pos.copy()
+        self.root_id = model.body(f"robot/{self.root}").id
+        self.foot_sites = np.array([model.site(f"robot/{site}").id for site, _ in self.feet])
+        self.foot_at = np.array([model.sensor(site).adr[0] for site, _ in self.feet])
+
+    def control(self, action, ctrl):
+        for i in range(len(ctrl)):
+            joint = self.joint_of[i]
+            target = self.pose[joint] + self.action_scale[joint] * action[joint]
+            ctrl[i] = target - self.bias[joint]
+
+
+def add_contacts(spec, name, data, kind, part, other_kind, other):
+    """Adds a sensor of contacts between a part of the robot and another."""
+    sensor = spec.add_sensor(name=name, type=mujoco.mjtSensor.mjSENS_CONTACT, intprm=data)
+    sensor.objtype, sensor.objname = kind, f"robot/{part}"
+    sensor.reftype, sensor.refname = other_kind, other
+
+
+def add_servo(robot, joint, inertia, torque):
+    """Adds mjlab's position servo, whose gains follow from the motor's inertia [kg m²]."""
+    servo = robot.add_actuator(name=joint.name, target=joint.name)
+    servo.trntype = mujoco.mjtTrn.mjTRN_JOINT
+    servo.gaintype, servo.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+    servo.gainprm[0] = stiffness = inertia * _RATE**2
+    servo.biasprm[1:3] = -stiffness, -2.0 * _DAMPING_RATIO * inertia * _RATE
+    servo.ctrllimited, servo.forcelimited, servo.forcerange[:] = False, True, (-torque, torque)
+    joint.armature = inertia
+
+
+def planetary(rotors, gears):
+    """Inertia of a motor behind a planetary gear of two stages [kg m²]."""
+    return rotors[0] * (gears[0] * gears[1]) ** 2 + rotors[1] * gears[1] ** 2 + rotors[2]
+
+
+FEET = ("FR", "FL", "RR", "RL")
+
+
+class Go1(Robot, joints=12):
+    """Unitree's Go1, all of whose parts collide."""
+
+    file, root, imu = "unitree_go1/xmls/go1.xml", "trunk", "imu"
+    feet = tuple((foot, f"{foot}_foot_collision") for foot in FEET)
+    soles = ".*_foot_collision"
+    of_parts = {"condim": 1, "solref": (0.01, 1)}
+    of_soles = {"condim": 6, "friction": (1.0, 5e-3, 5e-4)}
+    options = {"cone": mujoco.mjtCone.mjCONE_ELLIPTIC, "impratio": 10.0}
+    motors = (
+        (".*_(hip|thigh)_joint", 0.000111842 * 6.0**2, 23.7),
+        (".*_calf_joint", 0.000111842 * 9.0**2, 35.55),
+    )
+    start = 0.278
+    bent = {
+        ".*thigh_joint": 0.9, ".*calf_joint": -1.8, ".*R_hip_joint": 0.1, ".*L_hip_joint": -0.1,
+    }  # fmt: skip
+
+
+_5020 = planetary((0.139e-4, 0.017e-4, 0.169e-4), (1 + 46 / 18, 1 + 56 / 16))
+_7520_14 = planetary((0.489e-4, 0.098e-4, 0.533e-4), (4.5, 1 + 48 / 22))
+_7520_22 = planetary((0.489e-4, 0.109e-4, 0.738e-4), (4.5, 5.0))
+_4010 = planetary((0.068e-4, 0.0, 0.0), (5.0, 5.0))
+
+
+class G1(Robot, joints=29):
+    """Unitree's G1, all of whose parts collide, with each other, too."""
+
+    file, root, imu = "unitree_g1/xmls/g1.xml", "pelvis", "imu_in_pelvis"
+    feet = tuple((f"{side}_foot", f"{side}_ankle_roll_link") for side in ("left", "right"))
+    soles = "(left|right)_foot[1-7]_collision"
+    of_parts, of_soles = {"condim": 1}, {"condim": 3, "friction": (0.6, 0.005, 0.0001)}
+    motors = (
+        (".*_(elbow|shoulder_pitch|shoulder_roll|shoulder_yaw|wrist_roll)_joint", _5020, 25.0),
+        (".*_hip_(pitch|yaw)_joint|waist_yaw_joint", _7520_14, 88.0),
+        (".*_(hip_roll|knee)_joint", _7520_22, 139.0),
+        (".*_wrist_(pitch|yaw)_joint", _4010, 5.0),
+        ("waist_(pitch|roll)_joint", 2.0 * _5020, 50.0),  # two motors each
+        (".*_ankle_(pitch|roll)_joint", 2.0 * _5020, 50.0),
+    )
+    start = 0.76
+    bent = {
+        ".*_hip_pitch_joint": -0.312, ".*_knee_joint": 0.669, ".*_ankle_pitch_joint": -0.363,
+        ".*_elbow_joint": 0.6, ".*_shoulder_pitch_joint": 0.2, "left_shoulder_roll_joint": 0.2,
+        "right_shoulder_roll_joint": -0.2,
+    }  # fmt: skip
+
+    def measure(self, spec):
+        super().measure(spec)
+        data = _FORCE, _NO_REDUCTION, 1
+        add_contacts(spec, "self_contact", data, _TREE, "pelvis", _TREE, "robot/pelvis")

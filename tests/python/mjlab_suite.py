@@ -1,0 +1,180 @@
+"""mjlab's own environments beside ours, from the same states, under the same actions.
+
+``make parity NAME=mjlab`` compares observations, the reward, every term and what ends an episode,
+for 1,000 steps of each id, and writes down how far they are apart. It goes on where it stopped.
+mjlab's managers and terms compute theirs in float32; its physics is pyfastenv.integrations.mjlab
+under our controls, every substep with the bits of ours.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import counts
+import mujoco
+import numpy as np
+
+import pyfastenv
+from pyfastenv.suites import MJLAB
+
+STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+EPISODE = 80  # steps at most
+
+
+class Theirs:
+    """mjlab's environment of an id, one of it, without what draws in a step.
+
+    Args:
+        env_id: mjlab's.
+        weights: Of its reward's terms, in the place of its own.
+        ours: Our environment, whose state, controls and draws it takes over.
+    """
+
+    def __init__(self, env_id: str, weights: dict[str, float], ours: Any) -> None:
+        import torch
+        from mjlab.envs import ManagerBasedRlEnv, manager_based_rl_env
+        from mjlab.tasks.registry import load_env_cfg
+
+        from pyfastenv.integrations.mjlab import Simulation
+
+        class UnderOurControls(Simulation):
+            def step(self) -> None:
+                self.data.ctrl[0] = torch.as_tensor(ours.data.ctrl.astype(np.float32))
+                self._take_over()
+                self.batch.ctrl[0] = ours.data.ctrl
+                super().step()
+
+        cfg = load_env_cfg(env_id)
+        cfg.scene.num_envs, cfg.auto_reset, cfg.curriculum = 1, False, {}
+        cfg.observations["actor"].enable_corruption = False
+        cfg.events = {name: e for name, e in cfg.events.items() if e.mode == "reset"}
+        for name, weight in weights.items():
+            if name in cfg.rewards:
+                cfg.rewards[name].weight = weight
+        manager_based_rl_env.Simulation = UnderOurControls
+        self._torch, self._ours = torch, ours
+        self._env = ManagerBasedRlEnv(cfg, device="cpu")
+        self._robot = self._env.scene["robot"].data
+        self._command = self._env.command_manager.get_term("twist")
+        self._command._resample_command = lambda env_ids: self._take_command()
+        self.terms = self._env.reward_manager.active_terms
+
+    def _tensor(self, values: Any) -> Any:
+        return self._torch.as_tensor(np.asarray(values, np.float32))[None]
+
+    def _take_command(self) -> None:
+        """What we have drawn, in the place of what it would draw."""
+        task, term = self._ours.task, self._command
+        is_new = task.drawn_until != task._velocity_until
+        heading, turns, forward = task.coming if is_new else task.drawn
+        velocity = task.velocity.copy()
+        term.is_standing_env[:] = bool(not velocity.any())
+        term.is_heading_env[:] = bool(turns <= task.heading_share)
+        if forward <= task.forward_share:
+            velocity[:] = max(abs(velocity[0]), 0.3), 0.0, 0.0
+        term.vel_command_b[:] = self._tensor(velocity)
+        term.heading_target[:] = float(heading)
+
+    def _show_state(self) -> None:
+        """Takes over our state, every bit of it."""
+        sim = self._env.sim
+        mujoco.mj_getState(self._ours.task.model, self._ours.data, sim.batch.state[0], STATE)
+        sim._show_state()
+
+    def reset(self) -> None:
+        """Begins an episode in our state, with our encoders' errors and command."""
+        self._env.reset()
+        self._robot.encoder_bias[:] = self._tensor(self._ours.task.bias)
+        self._show_state()
+        self._env.sim.forward()
+        self._env.command_manager.compute(dt=0.0)
+        self._env.sim.sense()
+        self._drawn_until = self._ours.task._velocity_until
+        self._env._manual_reset_pending[:] = False
+        self._show_state()  # without the warm start that forward has left
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, dict[str, float]]:
+        """Steps after ours: observations, reward, whether it has ended, terms by name."""
+        until = self._ours.task._velocity_until
+        self._command.time_left[:] = 100.0 if until == self._drawn_until else 0.0
+        self._drawn_until = until
+        obs, reward, ended, *_ = self._env.step(self._tensor(action))
+        self.targets = self._robot.data.ctrl.numpy()[0]
+        terms = self._env.reward_manager._step_reward.numpy()[0]
+        self._env._manual_reset_pending[:] = False
+        return (
+            {name: values.numpy()[0] for name, values in obs.items()},
+            float(reward[0]),
+            bool(ended[0]),
+            dict(zip(self.terms, map(float, terms), strict=True)),
+        )
+
+    def has_our_state(self) -> bool:
+        """Whether the physics has made the same of it, every bit."""
+        row = np.empty_like(self._env.sim.batch.state[0])
+        mujoco.mj_getState(self._ours.task.model, self._ours.data, row, STATE)
+        return bool(np.array_equal(row, self._env.sim.batch.state[0]))
+
+
+def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, Any]:
+    """Steps both, in episodes of so many steps at most; terms of weight 0 have weight 1.
+
+    Returns:
+        The greatest distance of any control, of any observation, of the reward and of each term,
+        relative to what is above 1; how often episodes ended; ``idle``: terms that were zero all
+        the time.
+
+    Raises:
+        AssertionError: They differ in what has ended an episode, or in a bit of the physics.
+    """
+    quiet = {"randomise": False, "observation_noise": False, "push_velocity": (0.0,) * 6}
+    own: dict[str, Any] = {**quiet, "every_substep": True, "velocity_every": (0.3, 0.8)}
+    params = pyfastenv.debug(env_id).unwrapped.task.params
+    names = [name.removesuffix("_weight") for name in params if name.endswith("_weight")]
+    weights = {name: params[f"{name}_weight"] or 1.0 for name in names}
+    own |= {f"{name}_weight": weight for name, weight in weights.items()}
+    ours: Any = pyfastenv.debug(env_id, **own).unwrapped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of mjlab's own dependencies
+        theirs = Theirs(env_id, weights, ours)
+    rng, gaps, idle, falls, left = np.random.default_rng(0), {}, set(theirs.terms), 0, 0
+    dt, count = ours.task.dt, len(ours.task.pose)
+    first = 9 + 2 * count  # of the critic's numbers in mjlab: actions and command stand behind
+
+    def note(name: str, mine: Any, other: Any) -> None:
+        mine, other = np.asarray(mine, np.float64), np.asarray(other, np.float64)
+        assert mine.shape == other.shape, (name, mine.shape, other.shape)
+        gap = np.abs(mine - other) / np.maximum(1.0, np.abs(other))
+        gaps[name] = max(gaps.get(name, 0.0), float(gap.max()))
+
+    for i in range(num_steps):
+        if left == 0:
+            ours.reset(seed=None if i else 0)  # what a seed would forget, mjlab does not
+            kind, size, left = rng.random(), rng.uniform(0.05, 2.0), episode
+            ours.data.qvel[3:6] += (kind < 0.3) * rng.uniform(-10.0, 10.0, 3)
+            ours.data.qpos[2] += (0.2 < kind < 0.5) * rng.uniform(0.0, 0.3)
+            ours.data.qpos[7:] += (kind > 0.8) * rng.uniform(-0.6, 0.6, count)
+            ours.task.measure_heights(ours.data)
+            theirs.reset()
+        action = rng.normal(0.0, size, count)
+        obs, reward, ended, _, infos = ours.step(action)
+        seen, their_reward, their_end, terms = theirs.step(action)
+        assert theirs.has_our_state(), f"step {i}: other physics"
+        assert ended == their_end, f"step {i}"
+        note("controls", ours.data.ctrl, theirs.targets)
+        note("policy", obs["policy"], seen["actor"])
+        critic = obs["critic"]
+        shared, rest = critic[: count + 3], critic[count + 3 :]
+        note("critic", np.concatenate((rest[:first], shared, rest[first:])), seen["critic"])
+        note("reward", reward, their_reward)
+        for name, value in terms.items():
+            note(name, infos[f"reward_{name}"] / dt, value)
+            idle -= {name} if value != 0.0 else set()
+        falls += ended
+        left = 0 if ended else left - 1
+    return {"falls": falls, "gaps": gaps, "idle": sorted(idle)}
+
+
+if __name__ == "__main__":
+    counts.run("mjlab_parity", MJLAB, compare, __doc__)
