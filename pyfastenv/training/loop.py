@@ -225,6 +225,15 @@ class _Session:
             raise ValueError(
                 f"resume: the run had {len(parts)} processes, this has {distributed.world_size()}"
             )
+        mine = dict(self.algorithm.envs.task_facts)
+        its = state.get("task_facts", mine)  # earlier versions did not write it
+        if changed := [name for name in mine if mine[name] != its.get(name)]:
+            config, path = self.config, self.last_checkpoint
+            raise ValueError(
+                f"resume: {config.env_id} has changed since: {', '.join(changed)}; a new run can "
+                f"begin with what was learned: pyfastenv train {config.algorithm} --env-id "
+                f"{config.env_id} --from {path}"
+            )
         part = parts[distributed.rank()]
         try:
             self.algorithm.load_state_dict(part["algorithm"])
@@ -464,6 +473,7 @@ class _Session:
             "own_losses": self.own_losses,
             "env_kwargs": env_kwargs(self.algorithm.envs),
             "env_values": self.algorithm.envs.own_values(),
+            "task_facts": dict(self.algorithm.envs.task_facts),
             "evaluation": self.callbacks.run.evaluation,
             **self._times(),
             "ranks": parts,
