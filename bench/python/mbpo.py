@@ -146,7 +146,7 @@ def main() -> None:
         {name: partial(section, options.quick) for name, section in SECTIONS.items()},
         options,
         template=Path(__file__).parent / "templates" / "mbpo.md",
-        about={"bfloat16": _core.SacUpdate.unit() or "neither"},
+        about={"bfloat16": _core.bfloat16_unit() or "neither"},
     )
 
 
