@@ -198,7 +198,7 @@ class Chooser(Generic[L]):
             reason = candidate.why_not(learner)
             networks = chain(*candidate.vectors(learner).values())
             norms = any(getattr(getattr(learner, each), "norm_list", ()) for each in networks)
-            if norms and not candidate.layer_norm:
+            if reason is None and norms and not candidate.layer_norm:
                 reason = "without layer normalisation"
             if reason is None:
                 told = [each for each in reasons if not each.endswith(ONLY_WITH_AMP)]

@@ -165,12 +165,15 @@ class CompiledBfloat16(CompiledEpoch):
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
         """It needs AMX or AVX512-BF16, and normalised observations, of which 8 bits will do."""
-        reason = super().why_not(learner)
-        if reason is None and not _core.bfloat16_unit():
-            reason = "neither AMX nor AVX512-BF16; many times as fast without amp"
-        if reason is None and not learner.config.normalize_obs:
-            reason = "only with normalize_obs; many times as fast without amp"
-        return reason
+        if reason := super().why_not(learner):
+            return reason
+        if not _core.bfloat16_unit():
+            reason = "neither AMX nor AVX512-BF16"
+        elif learner.policy.norm_list:
+            reason = "without layer normalisation"
+        elif not learner.config.normalize_obs:
+            reason = "only with normalize_obs"
+        return reason and f"{reason}; many times as fast without amp"
 
 
 class Compiled(Accelerator):
