@@ -44,6 +44,7 @@ from pyfastenv.runs.logger import MetricLogger
 from pyfastenv.runs.progress import duration, make_progress
 from pyfastenv.runs.registry import ALGORITHMS
 from pyfastenv.runs.seeds import Stream
+from pyfastenv.sampling.obs_groups import places
 from pyfastenv.sampling.rollouts import episode_means
 from pyfastenv.training import distributed
 from pyfastenv.training.algorithm import Algorithm
@@ -474,6 +475,7 @@ class _Session:
             "env_kwargs": env_kwargs(self.algorithm.envs),
             "env_values": self.algorithm.envs.own_values(),
             "task_facts": dict(self.algorithm.envs.task_facts),
+            "observations": places(self.algorithm.envs),
             "evaluation": self.callbacks.run.evaluation,
             **self._times(),
             "ranks": parts,
