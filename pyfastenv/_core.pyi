@@ -24,6 +24,7 @@ __all__: list[str] = [
     "UnitNetworks",
     "VectorEnv",
     "active_callback",
+    "bfloat16_unit",
     "bin_cross_entropy",
     "column_moments",
     "data_field_size",
