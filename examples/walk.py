@@ -2,7 +2,7 @@
 
 ROBOT: go1, berkeley, g1 or t1. Trainings under pushes, each from where the one before it ended:
 Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk, and a nearer one.
-SHARE: of their steps, to try it out.
+SHARE: of their steps, to try it out. Once stopped, the same command goes on.
 """
 
 import sys
@@ -75,9 +75,10 @@ ROBOTS = {
     "t1": ("T1Walk-v0", {"steps": STEPS, "walk": WALK, "t1": NEAR}),
 }
 
-if len(sys.argv) < 2 or sys.argv[1] not in ROBOTS:
+robot = sys.argv[1] if len(sys.argv) > 1 else ""
+if robot not in ROBOTS:
     sys.exit(f"expected a robot: {', '.join(ROBOTS)}")
-env_id, stages = ROBOTS[sys.argv[1]]
+env_id, stages = ROBOTS[robot]
 folder = Path(sys.argv[2] if len(sys.argv) > 2 else "runs")
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 share = float(sys.argv[4]) if len(sys.argv) > 4 else 1.0
@@ -85,6 +86,6 @@ before = None
 for name, options in stages.items():
     given = ppo.Config.presets["Go1Trot"] | options | {"from_run": before, "seed": seed}
     given["total_steps"] = int(share * options["total_steps"])
-    before = folder / name
-    result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, **given))
+    before = folder / (name if name == robot else f"{robot}_{name}")
+    result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, auto_resume=True, **given))
     print(f"{name}: return {result.evaluation['eval/return']:,.1f}; everything is in {before}")

@@ -24,6 +24,7 @@ __all__: list[str] = [
     "UnitNetworks",
     "VectorEnv",
     "active_callback",
+    "bfloat16_unit",
     "bin_cross_entropy",
     "column_moments",
     "data_field_size",
@@ -312,16 +313,6 @@ class SacUpdate:
     """
     SAC's steps on the CPU; see pyfastenv.algorithms.sac.
     """
-    @staticmethod
-    def available() -> bool:
-        """
-        Whether this machine multiplies bfloat16 numbers.
-        """
-    @staticmethod
-    def unit() -> str:
-        """
-        By what: AMX, AVX512-BF16, or nothing.
-        """
     def __init__(
         self,
         *,
@@ -381,11 +372,6 @@ class EnsembleUpdate:
     """
     An ensemble's training on the CPU; see pyfastenv.algorithms.mbpo.dynamics.
     """
-    @staticmethod
-    def available() -> bool:
-        """
-        Whether this machine multiplies bfloat16 numbers.
-        """
     def __init__(
         self,
         *,
@@ -411,11 +397,6 @@ class UnitNetworks:
     """
     FlashSAC's networks on the CPU; see pyfastenv.algorithms.flashsac.accelerated.
     """
-    @staticmethod
-    def available() -> bool:
-        """
-        Whether this machine multiplies bfloat16 numbers.
-        """
     def __init__(
         self,
         *,
@@ -566,6 +547,11 @@ class VectorEnv:
 def active_callback() -> str | None:
     """
     Name of a callback of MuJoCo's that changes physics and is set; None if none is.
+    """
+
+def bfloat16_unit() -> str:
+    """
+    What multiplies bfloat16 numbers here: AMX, AVX512-BF16, or nothing.
     """
 
 def bin_cross_entropy(

@@ -73,13 +73,13 @@ def our_sac(sizes: Sizes, batch: int, amp: bool) -> tuple[str, Run]:
     return algorithm.acceleration.name, run
 
 
-def sb3_sac(sizes: Sizes, batch: int) -> Run:
+def sb3_sac(sizes: Sizes, batch: int, env_id: str = ENV_ID) -> Run:
     """Stable-Baselines3's."""
     from stable_baselines3 import SAC
     from stable_baselines3.common.logger import Logger
 
     model = SAC(
-        "MlpPolicy", gymnasium.make(ENV_ID), batch_size=batch, buffer_size=ROWS, device="cpu",
+        "MlpPolicy", gymnasium.make(env_id), batch_size=batch, buffer_size=ROWS, device="cpu",
         policy_kwargs={"net_arch": list(sizes)},
     )  # fmt: skip
     model.set_logger(Logger(None, []))

@@ -8,15 +8,13 @@ docs/results/go1_rough.json, where runs of other names stay, and films the run o
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import named_runs
-from robots import ROOT, film, follow
+from robots import ROOT, chain, film, follow, took
 
 from pyfastenv.experiments import measure
-from pyfastenv.runs.folder import read_config, run_of
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.suites.robots.go1_rough import GROUND
@@ -30,13 +28,6 @@ def on(level: int) -> dict[str, Any]:
     return dict.fromkeys(("level_low", "level_high", "level_start"), level)
 
 
-def chain(run: Path) -> list[dict[str, Any]]:
-    """Steps and processor time of a run, behind those from which it began."""
-    result, first = json.loads((run / "result.json").read_text()), read_config(run)[1]["from_run"]
-    took = {"steps": result["global_step"], "processor_seconds": round(result["processor_s"])}
-    return [*(chain(run_of(Path(first)) or Path(first)) if first else ()), took]
-
-
 def grounds(name: str, run: Path, _: int) -> named_runs.Row:
     """How a run's policy does on the grounds."""
     saved, rows = load_policy(run), [row for row in read_metrics(run) if "train/level" in row]
@@ -46,8 +37,10 @@ def grounds(name: str, run: Path, _: int) -> named_runs.Row:
     return {
         "name": name,
         "machine": measure.machine(),
-        "trainings": chain(run),
-        "levels": [[row["step"], round(row["train/level"], 2)] for row in rows[:: len(rows) // 40]],
+        "trainings": [took(each) for each in chain(run)],
+        "levels": [
+            [row["step"], round(row["train/level"], 2)] for row in rows[:: max(1, len(rows) // 40)]
+        ],
         "pushed": [follow(saved, seed) for seed in range(SETS)],
         "calm": follow(saved, 0, push_velocity=(0.0,) * 6),
         "kinds": {

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import tyro
+from gradient_steps import AT_ONCE, sb3_sac
 from model_fits import minibatches, model_fits
 
 from pyfastenv import _core
@@ -105,23 +105,8 @@ def sac_updates(quick: bool) -> list[Row]:
 
 
 def _stable_baselines(count: int) -> Callable[[], float]:
-    import gymnasium
-    from stable_baselines3 import SAC
-    from stable_baselines3.common.logger import Logger
-
-    peer = SAC("MlpPolicy", gymnasium.make(ENV_ID), buffer_size=20_000, device="cpu", verbose=0)
-    peer.set_logger(Logger(None, []))
-    rng = np.random.default_rng(0)
-    for _ in range(5_000):
-        obs, next_obs = rng.normal(size=(2, 1, 11))
-        action = rng.uniform(-1.0, 1.0, (1, 3))
-        peer.replay_buffer.add(obs, next_obs, action, np.ones(1), np.zeros(1), [{}])
-
-    def run() -> float:
-        call = partial(peer.train, gradient_steps=count, batch_size=256)
-        return count / measure.seconds(call)
-
-    return run
+    run = sb3_sac((256, 256), 256, ENV_ID)
+    return lambda: count / measure.seconds(lambda: [run() for _ in range(count // AT_ONCE)])
 
 
 def flashsac_updates(quick: bool) -> list[Row]:
@@ -161,7 +146,7 @@ def main() -> None:
         {name: partial(section, options.quick) for name, section in SECTIONS.items()},
         options,
         template=Path(__file__).parent / "templates" / "mbpo.md",
-        about={"bfloat16": _core.SacUpdate.unit() or "neither"},
+        about={"bfloat16": _core.bfloat16_unit() or "neither"},
     )
 
 

@@ -1,7 +1,7 @@
 """Trains, measures and films robots: ``python bench/python/robots.py [--seed 0] [--only ID …]``.
 
 Trains each one as ``pyfastenv train ppo --env-id …`` does (a run that is there already goes on),
-Playground's with two more seeds and once more with kicks and less noise, and humanoids by
+Playground's with two more seeds and once more with kicks and less noise, and walkers by
 examples/walk.py with three seeds; measures how well each follows its commands, drawn and held ones,
 and films it: docs/results/robots.json, docs/robots.
 """
@@ -28,6 +28,7 @@ from PIL import Image, ImageDraw
 import pyfastenv
 from pyfastenv.algorithms import ppo
 from pyfastenv.experiments import sections
+from pyfastenv.runs.folder import read_config, run_of
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.saved import SavedPolicy, resumed_config
 from pyfastenv.runs.seeds import Stream, env_seeds
@@ -52,7 +53,13 @@ COMMANDS = {
     "diagonal": (0.7, 0.4, -0.5),
 }
 GENTLE = {name: each for name, each in COMMANDS.items() if name != "fast"}  # humanoids'
-HUMANOIDS = {"BerkeleyHumanoidWalk-v0": "berkeley", "G1Walk-v0": "g1", "T1Walk-v0": "t1"}
+# what examples/walk.py calls them
+WALKERS = {
+    "BerkeleyHumanoidWalk-v0": "berkeley",
+    "G1Walk-v0": "g1",
+    "Go1Trot-v0": "go1",
+    "T1Walk-v0": "t1",
+}
 SHOWN = ("velocity_error", "turning_error", "length")  # by minutes
 GO1 = "Go1JoystickFlatTerrain-v1"
 KICK = 3.0  # as Playground's, where they are enabled [m/s]
@@ -91,11 +98,12 @@ def learn(env_id: str, seed: int, folder: Path, first: Path | None = None) -> di
     result = json.loads((folder / "result.json").read_text())
     return {
         "command": command,
-        "steps": result["global_step"],
+        **took(folder),
         "seconds": round(result["elapsed_s"]),
-        "processor_seconds": round(result["processor_s"]),
         "evaluation": result["evaluation"],
-        "curve": [[row["step"], round(row["train/return"], 2)] for row in rows[:: len(rows) // 60]],
+        "curve": [
+            [row["step"], round(row["train/return"], 2)] for row in rows[:: max(1, len(rows) // 60)]
+        ],
         "config": {
             k: v for k, v in config.to_dict().items() if k not in ("run_dir", "resume", "from_run")
         },
@@ -202,45 +210,54 @@ def follow_held(
     }
 
 
-def humanoid(env_id: str, runs: Path) -> Iterator[sections.Row]:
+def chain(run: Path) -> list[Path]:
+    """The folders of a run, last, and of those from which it began."""
+    first = read_config(run)[1]["from_run"]
+    return [*(chain(run_of(Path(first)) or Path(first)) if first else ()), run]
+
+
+def took(run: Path) -> dict[str, Any]:
+    """Steps and processor time of a finished run."""
+    result = json.loads((run / "result.json").read_text())
+    seconds = round(result["processor_s"])
+    return {"steps": result["global_step"], "processor_seconds": seconds}
+
+
+def walker(env_id: str, runs: Path) -> Iterator[sections.Row]:
     """What three seeds of examples/walk.py took and have learned; the first one is filmed.
 
     A row's curve has, by processor minutes, the errors [m/s, rad/s] of each moment, actions with
     noise, and the lengths of episodes.
     """
-    robot = HUMANOIDS[env_id]
+    robot = WALKERS[env_id]
+    held = COMMANDS if robot == "go1" else GENTLE
     calm, fine = {"push_velocity": (0.0,) * 6}, {"timestep": 0.002, "frame_skip": 10}
     for seed in (1, 2, 3):
-        folders = [runs / f"{robot}-{seed}" / stage for stage in ("steps", "walk", robot)]
-        if not (folders[-1] / "result.json").exists():
-            command = [
-                sys.executable,
-                ROOT / "examples/walk.py",
-                robot,
-                folders[0].parent,
-                str(seed),
-            ]
-            subprocess.run(command, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        curve, steps, seconds = [], 0, 0.0
-        for folder in folders:
+        last = runs / f"{robot}-{seed}" / robot
+        if not (last / "result.json").exists():
+            program = [sys.executable, ROOT / "examples/walk.py", robot, last.parent, str(seed)]
+            subprocess.run(program, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        curve, steps, seconds = [], 0, 0
+        for folder in chain(last):
             rows = [row for row in read_metrics(folder) if "train/velocity_error" in row]
-            for row in rows[:: len(rows) // 20]:
+            for row in rows[:: max(1, len(rows) // 20)]:
                 means = (row[f"train/{each}"] for each in SHOWN)
                 minutes = (seconds + row["time/processor_s"]) / 60.0
                 curve.append([round(each, 2) for each in (minutes, *means)])
-            steps, seconds = steps + rows[-1]["step"], seconds + rows[-1]["time/processor_s"]
-        saved = pyfastenv.load_policy(folders[-1])
+            steps += took(folder)["steps"]
+            seconds += took(folder)["processor_seconds"]
+        saved = pyfastenv.load_policy(last)
         if seed == 1:
             film(saved, seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
         yield {
             "seed": seed,
             "steps": steps,
-            "processor_seconds": round(seconds),
+            "processor_seconds": seconds,
             "curve": curve,
             "pushed": [follow(saved, episodes) for episodes in range(3)],
             "calm": follow(saved, 0, **calm),
             "fine": follow(saved, 0, **fine),
-            "held": follow_held(saved, 0, GENTLE),
+            "held": follow_held(saved, 0, held),
         }
 
 
@@ -312,8 +329,8 @@ def main() -> None:
         held = follow_held(saved, options.seed)
         return run | kicked | {"walk": follow(saved, options.seed), "held": held}
 
-    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, GO1) if env_id not in HUMANOIDS}
-    parts |= {env_id: partial(humanoid, env_id, options.runs) for env_id in HUMANOIDS}
+    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, GO1) if env_id not in WALKERS}
+    parts |= {env_id: partial(walker, env_id, options.runs) for env_id in WALKERS}
     parts |= {f"{GO1}, {k}": partial(robot, GO1, k) for k in (1, 2)}
     parts |= {f"{GO1}, steady": partial(steady, GO1)}
     sections.run("robots", parts, options)

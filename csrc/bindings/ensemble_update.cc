@@ -25,7 +25,7 @@ class PyEnsembleUpdate {
  public:
   PyEnsembleUpdate(int num_inputs, int num_targets, const std::vector<int>& hidden_sizes,
                    int num_networks, int num_seeds, int batch_size, int num_threads) {
-    CheckAvailable("EnsembleUpdate", EnsembleUpdate::Available());
+    CheckBf16("EnsembleUpdate");
     options_ = {num_inputs, num_targets, hidden_sizes, num_networks,
                 num_seeds,  batch_size,  num_threads};
     CheckSize("num_inputs", num_inputs);
@@ -116,8 +116,6 @@ void BindEnsembleUpdate(py::module_& m) {
            py::arg("num_inputs"), py::arg("num_targets"), py::arg("hidden_sizes"),
            py::arg("num_networks"), py::arg("num_seeds"), py::arg("batch_size"),
            py::arg("num_threads"))
-      .def_static("available", &EnsembleUpdate::Available,
-                  "Whether this machine multiplies bfloat16 numbers.")
       .def("run_epoch", &PyEnsembleUpdate::RunEpoch, py::arg("samples"), py::arg("order"),
            py::arg("step"), py::arg("hyper"), py::arg("vectors"))
       .def("errors", &PyEnsembleUpdate::Errors, py::arg("samples"), py::arg("parameters"),

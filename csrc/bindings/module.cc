@@ -13,6 +13,7 @@
 #include "envs/physics_limit.h"
 #include "envs/registry.h"
 #include "lanes/kernels.h"
+#include "learn/bf16_kernels.h"
 #include "mujoco/opengl.h"
 #include "mujoco/version.h"
 
@@ -107,6 +108,9 @@ PYBIND11_MODULE(_core, m) {
   m.def(
       "lane_width", [] { return lanes::BestKernels().width; },
       "How many environments' physics this processor runs at once, one per SIMD lane.");
+  m.def(
+      "bfloat16_unit", [] { return BestBf16Kernels() ? BestBf16Kernels()->unit : ""; },
+      "What multiplies bfloat16 numbers here: AMX, AVX512-BF16, or nothing.");
   m.def(
       "load_opengl", [] { WithoutGil(LoadOpenGl); },
       "Has MuJoCo look up OpenGL's functions, once per process, in the context that is current in "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "learn/bf16_kernels.h"
 #include "nn/policy.h"
 
 namespace pyfastenv {
@@ -58,8 +59,8 @@ inline void CheckHiddenSizes(const std::vector<int>& sizes) {
 }
 
 /// Refuses what only a processor that multiplies bfloat16 numbers can do.
-inline void CheckAvailable(const char* what, bool available) {
-  if (available) return;
+inline void CheckBf16(const char* what) {
+  if (BestBf16Kernels() != nullptr) return;
   throw UsageError(UsageError::Code::kValue,
                    std::string(what) + ": this machine has neither AMX nor AVX512-BF16");
 }

@@ -45,8 +45,9 @@ class PyPpoUpdate {
       throw UsageError(Code::kValue, "value_sizes: expected 1 output, got " +
                                          std::to_string(options.value_sizes.back()));
     }
-    if (options.bfloat16 && (BestBf16Kernels() == nullptr || options.layer_norm)) {
-      throw UsageError(Code::kValue, "bfloat16: expected AMX or AVX512-BF16, and no layer_norm");
+    if (options.bfloat16) CheckBf16("bfloat16");
+    if (options.bfloat16 && options.layer_norm) {
+      throw UsageError(Code::kValue, "bfloat16: expected no layer_norm");
     }
     options.activation = ToActivation(activation);
     num_actions_ = options.discrete ? options.policy_sizes.back() : 0;

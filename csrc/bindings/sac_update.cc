@@ -23,7 +23,7 @@ class PySacUpdate {
  public:
   PySacUpdate(int obs_size, int action_size, const std::vector<int>& hidden_sizes, int num_seeds,
               int batch_size, int num_threads) {
-    CheckAvailable("SacUpdate", SacUpdate::Available());
+    CheckBf16("SacUpdate");
     options_ = {obs_size, action_size, hidden_sizes, num_seeds, batch_size, num_threads};
     CheckSize("obs_size", obs_size);
     CheckSize("action_size", action_size);
@@ -99,9 +99,6 @@ void BindSacUpdate(py::module_& m) {
       .def(py::init<int, int, const std::vector<int>&, int, int, int>(), py::kw_only(),
            py::arg("obs_size"), py::arg("action_size"), py::arg("hidden_sizes"),
            py::arg("num_seeds"), py::arg("batch_size"), py::arg("num_threads"))
-      .def_static("available", &SacUpdate::Available,
-                  "Whether this machine multiplies bfloat16 numbers.")
-      .def_static("unit", &SacUpdate::Unit, "By what: AMX, AVX512-BF16, or nothing.")
       .def("run", &PySacUpdate::Run, py::arg("rows"), py::arg("noise"), py::arg("step"),
            py::arg("hyper"), py::arg("policy"), py::arg("critic"), py::arg("target"),
            py::arg("log_temperature"), py::arg("metrics"));

@@ -22,7 +22,7 @@ class PyUnitNetworks {
  public:
   PyUnitNetworks(int num_inputs, int num_outputs, int width, int num_blocks, int num_networks,
                  int max_rows, int num_threads) {
-    CheckAvailable("UnitNetworks", UnitNetworks::Available());
+    CheckBf16("UnitNetworks");
     const UnitOptions options{num_inputs,   num_outputs, width,      num_blocks,
                               num_networks, max_rows,    num_threads};
     CheckSize("num_inputs", num_inputs);
@@ -113,8 +113,6 @@ void BindUnitNetworks(py::module_& m) {
       .def(py::init<int, int, int, int, int, int, int>(), py::kw_only(), py::arg("num_inputs"),
            py::arg("num_outputs"), py::arg("width"), py::arg("num_blocks"), py::arg("num_networks"),
            py::arg("max_rows"), py::arg("num_threads"))
-      .def_static("available", &UnitNetworks::Available,
-                  "Whether this machine multiplies bfloat16 numbers.")
       .def_property_readonly("num_parameters", &PyUnitNetworks::num_parameters, "Of a network.")
       .def_property_readonly("num_moments", &PyUnitNetworks::num_moments, "Of a network.")
       .def("forward", &PyUnitNetworks::Forward, py::arg("inputs"), py::arg("parameters"),

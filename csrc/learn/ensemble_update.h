@@ -37,9 +37,7 @@ struct EnsembleHyper {
 
 class EnsembleUpdate {
  public:
-  /// Whether this machine can.
-  static bool Available() { return BestBf16Kernels() != nullptr; }
-
+  /// Wants BestBf16Kernels().
   explicit EnsembleUpdate(const EnsembleOptions& options);
   ~EnsembleUpdate();
 

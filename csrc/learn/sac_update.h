@@ -51,10 +51,7 @@ class SacUpdate {
  public:
   static constexpr int kNumMetrics = 5;
 
-  /// Whether this machine can.
-  static bool Available() { return BestBf16Kernels() != nullptr; }
-  static const char* Unit() { return Available() ? BestBf16Kernels()->unit : ""; }
-
+  /// Wants BestBf16Kernels().
   explicit SacUpdate(const SacOptions& options);
   ~SacUpdate();
 

@@ -21,9 +21,7 @@ namespace pyfastenv {
 
 class UnitNetworks {
  public:
-  /// Whether this machine can.
-  static bool Available() { return BestUnitKernels() != nullptr; }
-
+  /// Wants BestBf16Kernels().
   explicit UnitNetworks(const UnitOptions& options);
   ~UnitNetworks();
 

@@ -290,4 +290,4 @@ def time_left(missing: Sequence[Measurement], sizes: Sizes) -> str:
 
 def _machine() -> Row:
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return machine() | {"gpu": gpu, "bfloat16": _core.SacUpdate.unit()}
+    return machine() | {"gpu": gpu, "bfloat16": _core.bfloat16_unit()}

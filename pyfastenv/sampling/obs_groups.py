@@ -7,7 +7,7 @@ space's entries, which are places in one flat row and may overlap.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -38,3 +38,16 @@ class Seen(NamedTuple):
                 f"{found[0]!r} among {', '.join(views)}"
             )
         return cls(views[POLICY].place, views[CRITIC].place)
+
+
+def places(envs: FastVectorEnv) -> dict[str, Any]:
+    """Where a checkpoint's networks found an own task's observations; of others nothing.
+
+    Returns:
+        ``"groups"``, the columns of each observation, first and behind the last, by its name, and
+        ``"seen"``, those of the policy and of the critic.
+    """
+    groups = getattr(envs, "observation_groups", {})
+    columns = {name: (at.start, at.stop) for name, at in groups.items()}
+    seen = [(at.start, at.stop) for at in Seen.of(envs)]
+    return {"groups": columns, "seen": seen} if groups else {}

@@ -149,7 +149,7 @@ def _version(package: str) -> str:
 def _instruction_sets() -> Found:
     width = _core.lane_width()
     by = {8: "AVX-512", 4: "AVX2"}.get(width, "128-bit vectors")
-    matrix = f", bfloat16 by {unit}" if (unit := _core.SacUpdate.unit()) else ""
+    matrix = f", bfloat16 by {unit}" if (unit := _core.bfloat16_unit()) else ""
     what = f"physics of {width} environments at once ({by}){matrix}"
     limit = os.environ.get("PYFASTENV_LANES")
     if limit:

@@ -13,6 +13,9 @@ from functools import cache
 from itertools import chain
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+import torch
+
+from pyfastenv import _core
 from pyfastenv.training.changes import changed_attributes, changed_parts
 
 Kind = Literal["compile", "native"]
@@ -71,6 +74,15 @@ class Choice(NamedTuple):
 
 PLAIN = "plain PyTorch"
 ONLY_WITH_AMP = "only with amp"  # why_not's answer that needs no note
+IN_BFLOAT16 = f"in bfloat16 ({_core.bfloat16_unit() or 'not here'})"
+
+
+def why_not_bfloat16(amp: bool, device: torch.device) -> str | None:
+    """Why products are not computed in bfloat16 by the core; None: they are."""
+    if not amp:
+        return ONLY_WITH_AMP
+    known = device.type == "cpu" and _core.bfloat16_unit()
+    return None if known else "neither AMX nor AVX512-BF16"
 
 
 def changed_functions(functions: Any) -> dict[str, Any]:
@@ -186,7 +198,7 @@ class Chooser(Generic[L]):
             reason = candidate.why_not(learner)
             networks = chain(*candidate.vectors(learner).values())
             norms = any(getattr(getattr(learner, each), "norm_list", ()) for each in networks)
-            if norms and not candidate.layer_norm:
+            if reason is None and norms and not candidate.layer_norm:
                 reason = "without layer normalisation"
             if reason is None:
                 told = [each for each in reasons if not each.endswith(ONLY_WITH_AMP)]

@@ -44,6 +44,7 @@ from pyfastenv.runs.logger import MetricLogger
 from pyfastenv.runs.progress import duration, make_progress
 from pyfastenv.runs.registry import ALGORITHMS
 from pyfastenv.runs.seeds import Stream
+from pyfastenv.sampling.obs_groups import places
 from pyfastenv.sampling.rollouts import episode_means
 from pyfastenv.training import distributed
 from pyfastenv.training.algorithm import Algorithm
@@ -224,6 +225,15 @@ class _Session:
         if len(parts) != distributed.world_size():
             raise ValueError(
                 f"resume: the run had {len(parts)} processes, this has {distributed.world_size()}"
+            )
+        mine = dict(self.algorithm.envs.task_facts)
+        its = state.get("task_facts", mine)  # earlier versions did not write it
+        if changed := [name for name in mine if mine[name] != its.get(name)]:
+            config, path = self.config, self.last_checkpoint
+            raise ValueError(
+                f"resume: {config.env_id} has changed since: {', '.join(changed)}; a new run can "
+                f"begin with what was learned: pyfastenv train {config.algorithm} --env-id "
+                f"{config.env_id} --from {path}"
             )
         part = parts[distributed.rank()]
         try:
@@ -464,6 +474,8 @@ class _Session:
             "own_losses": self.own_losses,
             "env_kwargs": env_kwargs(self.algorithm.envs),
             "env_values": self.algorithm.envs.own_values(),
+            "task_facts": dict(self.algorithm.envs.task_facts),
+            "observations": places(self.algorithm.envs),
             "evaluation": self.callbacks.run.evaluation,
             **self._times(),
             "ranks": parts,

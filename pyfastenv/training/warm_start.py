@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,7 @@ import torch
 from torch import Tensor
 
 from pyfastenv.runs.config import RunConfig
-from pyfastenv.runs.evaluation import make_eval_envs
 from pyfastenv.runs.folder import load_checkpoint
-from pyfastenv.sampling.obs_groups import Seen
 
 _RUNNING = "running"  # returns of unfinished episodes
 
@@ -77,22 +74,21 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
 def _widened(algorithm: Any, state: Mapping[str, Any], saved: Mapping[str, Any]) -> Any:
     """The state, with room for what the networks had not seen."""
     groups: Mapping[str, slice] = getattr(algorithm.envs, "observation_groups", {})
-    if not groups or not hasattr(algorithm, "widened"):
+    known = saved.get("observations")  # earlier versions did not write it
+    if not groups or not known or not hasattr(algorithm, "widened"):
         raise _MisfitError
-    with closing(make_eval_envs(saved["config"]["env_id"], saved["env_kwargs"], 1)) as envs:
-        theirs, seen = getattr(envs, "observation_groups", {}), Seen.of(envs)
     places = torch.full((algorithm.envs.obs_size,), -1)
-    for name, there in theirs.items():
+    for name, (start, stop) in known["groups"].items():
         here = groups.get(name, slice(0, 0))
-        if here.stop - here.start != there.stop - there.start:
+        if here.stop - here.start != stop - start:
             raise _MisfitError
-        places[here] = torch.arange(there.start, there.stop)
+        places[here] = torch.arange(start, stop)
     columns = []
-    for mine, there in zip(algorithm.seen, seen, strict=True):
-        inside = (places[mine] >= there.start) & (places[mine] < there.stop)
-        if inside.sum() < there.stop - there.start:
+    for mine, (start, stop) in zip(algorithm.seen, known["seen"], strict=True):
+        inside = (places[mine] >= start) & (places[mine] < stop)
+        if inside.sum() < stop - start:
             raise _MisfitError  # something that it saw is not seen here
-        columns.append(torch.where(inside, places[mine] - there.start, -1))
+        columns.append(torch.where(inside, places[mine] - start, -1))
     return algorithm.widened(state, places, *columns)
 
 

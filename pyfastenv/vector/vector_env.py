@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from types import MappingProxyType
 from typing import Any, Self, SupportsFloat
 
 import gymnasium
@@ -109,6 +110,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     closed = True  # until there is something to close
     # what tasks.vector_env.TaskVectorEnv has: a description for the core, and who words its errors
     _task: dict[str, Any] | None = None
+    task_facts: Mapping[str, str] = MappingProxyType({})  # hashes that snapshots agree on, by name
     _explain: Any = None
     _action_dtype: Any = np.float32
     # what makes a Dict, or pictures, of observations; None: they are flat, one Box

@@ -79,7 +79,7 @@ MAKERS: dict[str, Make] = {
 def accelerated(name: str) -> Any:
     learner = MAKERS[name]("native")
     compiled = choice_of(learner).accelerator is not None and name != "sac with amp"
-    if not compiled and not _core.SacUpdate.available():
+    if not compiled and not _core.bfloat16_unit():
         pytest.skip("neither AMX nor AVX512-BF16")
     assert choice_of(learner).accelerator is not None
     return learner
@@ -192,7 +192,7 @@ class Forgotten:
 
 
 def test_a_model_says_whose_training_it_is() -> None:
-    if not _core.EnsembleUpdate.available():
+    if not _core.bfloat16_unit():
         pytest.skip("neither AMX nor AVX512-BF16")
     algorithm = make(small("mbpo", amp=True))
     assert algorithm.acceleration.note == ""

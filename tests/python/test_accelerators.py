@@ -330,19 +330,22 @@ def test_each_option_is_what_it_says() -> None:
     assert compiled.note == "Gradient steps in plain PyTorch (nothing here is of kind compile)"
     config = small("ppo")
     assert make(config).acceleration.name == "epochs compiled in C++"
-    amp = make(small("ppo", amp=True, normalize_obs=False))
-    assert amp.acceleration.name == "plain PyTorch"
-    unit = _core.SacUpdate.unit()
-    why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16"
-    assert amp.acceleration.note == (
-        f"Gradient steps in plain PyTorch (epochs compiled in C++, in bfloat16 "
-        f"({unit or 'not here'}): {why_not}; many times as fast without amp; "
-        "epochs compiled in C++: only without amp)"
-    )
-    assert amp.iterate()["loss/value"] > 0.0
+    unit = _core.bfloat16_unit()
+    for options, why_not in (
+        ({"normalize_obs": False}, "only with normalize_obs"),
+        ({"layer_norm": True}, "without layer normalisation"),
+    ):
+        amp = make(small("ppo", amp=True, **options))
+        assert amp.acceleration.name == "plain PyTorch"
+        assert amp.acceleration.note == (
+            f"Gradient steps in plain PyTorch (epochs compiled in C++, in bfloat16 "
+            f"({unit or 'not here'}): {why_not if unit else 'neither AMX nor AVX512-BF16'}; "
+            "many times as fast without amp; epochs compiled in C++: only without amp)"
+        )
+        assert amp.iterate()["loss/value"] > 0.0
     apart = make(small("sac", env_id="dict_tasks:Apart", amp=True)).acceleration
     assert apart.name == "written-out gradients"
-    if _core.SacUpdate.available():
+    if _core.bfloat16_unit():
         assert "bfloat16" in apart.note and "where policy and critic see the same)" in apart.note
 
 

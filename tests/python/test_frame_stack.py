@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 import torch
 from algorithms import small
+from dict_tasks import Arm
 from gymnasium.wrappers import FlattenObservation, FrameStackObservation
 
 import pyfastenv
 from pyfastenv.runs.registry import algorithm_module
+
+
+class Stacked(Arm):
+    frame_stack = 3
+
 
 ENVS = ["Hopper-v5", "Humanoid-v5", "CartPole-v1"]
 
@@ -104,6 +110,12 @@ def test_mistakes_are_told() -> None:
             "frame_stack: expected None, got 2: pixels have a frame_stack of their own",
         ),
         ("dict_tasks:Arm", {"frame_stack": 2}, ValueError, "own task, which keeps histories"),
+        (
+            f"{__name__}:Stacked",
+            {"frame_stack": 2},
+            TypeError,
+            "frame_stack: Stacked's parameter has the name of an option of make_vec: call it some",
+        ),
     ]
     for env_id, options, error, message in cases:
         with pytest.raises(error, match=message):

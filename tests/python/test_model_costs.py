@@ -96,7 +96,10 @@ def test_doctor_looks_at_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[s
     got_python = (
         f"model: {python}: expected a model's file (MJCF, URDF or .mjb), got Python; a task"
     )
+    binary = tmp_path / "robot.mjb"
+    binary.write_text("<mujoco/>")
     for wrong, said in (
+        (binary, f"model: {binary}: mj_loadModel: failed to load"),
         (file, f"model: {file}: Error: size"),
         (tmp_path / "none.xml", "none.xml: no such file"),
         (python, got_python),

@@ -13,7 +13,7 @@ from scripts import run_script
 from pyfastenv import _core
 
 pytestmark = pytest.mark.skipif(
-    not _core.SacUpdate.available(), reason="this machine has neither AMX nor AVX512-BF16"
+    not _core.bfloat16_unit(), reason="this machine has neither AMX nor AVX512-BF16"
 )
 
 SAC = {
@@ -169,7 +169,7 @@ update.run(
     target=vectors[1][0].copy(), log_temperature=np.zeros(1, np.float32), metrics=metrics,
 )
 moments = [float(np.abs(each).sum()) for vector in vectors for each in vector]
-print(json.dumps([_core.SacUpdate.unit(), metrics[:, 0].tolist() + moments]))
+print(json.dumps([_core.bfloat16_unit(), metrics[:, 0].tolist() + moments]))
 """
 
 

@@ -106,6 +106,11 @@ def test_go1_starts_on_the_ground_that_is_asked_for() -> None:
     assert depth == pytest.approx(-1.0)  # ten steps of 10 cm down to the platform
     assert obs["critic"][-1] == pytest.approx(data.qpos[2] - depth)
     assert task.heights(data) == pytest.approx(data.site_xpos[task.sole_ids, 2] - depth)
+    for name, ends in (("lowest_trunk", {"low"}), ("least_upright", {"fallen"})):
+        env = pyfastenv.debug("Go1RoughTerrain-v0", **{name: 2.0})
+        env.reset(seed=0)
+        *_, ended, _, infos = env.step(np.zeros(12))
+        assert ended and {each for each in ("low", "fallen") if infos[f"terminated_{each}"]} == ends
     for kind in (-2, 6):
         with pytest.raises(ValueError, match=rf"kind: expected -1, or 0 to 5, got {kind}"):
             pyfastenv.make_vec("Go1RoughTerrain-v0", 1, kind=kind)
@@ -157,5 +162,6 @@ def test_a_humanoid_starts_on_its_soles_and_falls_where_it_crouches(env_id: str)
         task, data = env.unwrapped.task, env.unwrapped.data
         assert data.site_xpos[task.sole_ids, 2] == pytest.approx(task.sole, abs=2e-3)
         assert min((contact.dist for contact in data.contact), default=0.0) > -1e-3
-        assert env.step(np.zeros(12))[2] == falls
+        *_, ended, _, infos = env.step(np.zeros(12))
+        assert ended == infos["terminated_low"] == falls and not infos["terminated_fallen"]
         assert data.ncon > 0

@@ -128,6 +128,7 @@ def test_what_is_not_there_is_said_with_its_line(given: Any, said: str) -> None:
     [
         ({"every": (3, 1)}, "every: expected seconds above 0"),
         ({"every": 0}, "every: expected seconds above 0"),
+        ({"every": (1, 2, 3)}, "scale: every: expected a number, or the least and the most, got"),
         ({"of": (1, 2)}, "of: expected names"),
         ({"columns": "x"}, "columns: expected whole numbers"),
         ({"column": 0}, "unexpected keyword argument 'column'"),

@@ -40,6 +40,11 @@ class Slider(pyfastenv.Task):
         obs["state"] = (data.qpos[0], data.qvel[0])
 
 
+def other_step(self, data):
+    self.simulate(data)
+    return -2.0 * abs(data.qpos[0]), False
+
+
 @pytest.fixture
 def registered() -> str:
     env_id = "test/Slider-v0"
@@ -120,7 +125,9 @@ print(sum(env.step(1)[3] for _ in range(7)))
     assert run_script(script, env=environment) == "1\n"
 
 
-def test_the_command_line_checks_and_trains(tmp_path: Path) -> None:
+def test_the_command_line_checks_and_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = f"{__name__}:Slider"
     from pyfastenv import cli
 
@@ -128,3 +135,15 @@ def test_the_command_line_checks_and_trains(tmp_path: Path) -> None:
     options = ["--total-steps", "4096", "--num-envs", "8", "--run-dir", str(tmp_path / "run")]
     assert cli.main(["train", "ppo", "--env-id", place, *options]) == 0
     assert cli.main(["evaluate", str(tmp_path / "run"), "--episodes", "2"]) == 0
+    # what has changed since is named: a run does not go on with another task
+    changes: list[tuple[str, object, str]] = [
+        ("force", 0.25, "its parameters"),
+        ("step", other_step, "its code"),
+    ]
+    for name, value, changed in changes:
+        monkeypatch.setattr(Slider, name, value)
+        assert cli.main(["resume", str(tmp_path / "run"), "--total-steps", "8192"]) != 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"{place} has changed since: {changed}; a new run can begin with" in said
+        assert f"pyfastenv train ppo --env-id {place} --from {tmp_path}" in said
+        monkeypatch.undo()

@@ -16,7 +16,7 @@ from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 
 pytestmark = [
     pytest.mark.skipif(
-        not _core.UnitNetworks.available(), reason="this machine has neither AMX nor AVX512-BF16"
+        not _core.bfloat16_unit(), reason="this machine has neither AMX nor AVX512-BF16"
     ),
     pytest.mark.usefixtures("one_torch_thread"),
 ]

@@ -255,6 +255,10 @@ def test_networks_that_see_more_begin_as_if_they_did_not(
                 torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
                 assert seen[0].stop - seen[0].start > seen[1].stop - seen[1].start
 
+    # nothing of the first one's task is made again: it may have changed, or be gone
+    changed = dict(run_folder.load_checkpoint(checkpoint.resolve(tmp_path / "a")))
+    changed["config"] = {**changed["config"], "env_id": "gone:Asymmetric"}
+    torch.save(changed, checkpoint.resolve(tmp_path / "a"))
     ppo.train(config, callbacks=[Look()])
     said = capsys.readouterr().out
     assert "Begins anew: optimizer. Observations that it had not seen weigh nothing" in said

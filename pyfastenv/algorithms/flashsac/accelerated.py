@@ -21,7 +21,7 @@ from pyfastenv.nn.networks import FlatParameters, NetworkStack
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator
+from pyfastenv.training.accelerators import IN_BFLOAT16, Accelerator, why_not_bfloat16
 from pyfastenv.training.actor_critic import Batch
 
 
@@ -51,7 +51,7 @@ class Learner(Protocol):
 class CompiledNetworks(Accelerator):
     """Passes on AMX or AVX512-BF16: products of bfloat16 numbers, sums in float32."""
 
-    name: ClassVar[str] = f"compiled networks in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    name: ClassVar[str] = f"compiled networks {IN_BFLOAT16}"
     functions: ClassVar[tuple[str, ...]] = (
         "policy_loss",
         "critic_loss",
@@ -71,10 +71,8 @@ class CompiledNetworks(Accelerator):
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
         """It needs amp and a CPU with AMX or AVX512-BF16."""
-        if not learner.options.bfloat16:
-            return ONLY_WITH_AMP
-        if learner.device.type != "cpu" or not _core.UnitNetworks.available():
-            return "neither AMX nor AVX512-BF16"
+        if reason := why_not_bfloat16(learner.options.bfloat16, learner.device):
+            return reason
         stacks = (learner.actor, learner.critic, learner.target)
         if not all(_is_known(network) for stack in stacks for network in stack.networks):
             return "only for networks as flashsac.py makes them"

@@ -13,7 +13,7 @@ from pyfastenv import _core
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator
+from pyfastenv.training.accelerators import IN_BFLOAT16, Accelerator, why_not_bfloat16
 
 
 class Ensemble(Protocol):
@@ -34,7 +34,7 @@ class Ensemble(Protocol):
 class CompiledTraining(Accelerator):
     """Epochs and held-out errors on AMX or AVX512-BF16 (csrc/learn/ensemble_update.h)."""
 
-    name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
     methods: ClassVar[tuple[str, ...]] = ("_train_step",)
     reads: ClassVar[type] = Ensemble
 
@@ -42,10 +42,8 @@ class CompiledTraining(Accelerator):
     def why_not(cls, learner: Ensemble) -> str | None:
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of SiLU."""
         options, network = learner.options, learner.network
-        if not options.bfloat16:
-            return ONLY_WITH_AMP
-        if learner.device.type != "cpu" or not _core.EnsembleUpdate.available():
-            return "neither AMX nor AVX512-BF16"
+        if reason := why_not_bfloat16(learner.options.bfloat16, learner.device):
+            return reason
         if network.activation != "silu" or not options.hidden_sizes:
             return "only for hidden layers of SiLU"
         num_inputs = learner.layout.obs_size + learner.layout.action_size

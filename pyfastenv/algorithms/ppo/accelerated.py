@@ -16,7 +16,7 @@ from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.obs_groups import Seen
-from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator, Kind
+from pyfastenv.training.accelerators import IN_BFLOAT16, ONLY_WITH_AMP, Accelerator, Kind
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward", "_evaluate")
@@ -158,21 +158,22 @@ class CompiledEpoch(Accelerator):
 class CompiledBfloat16(CompiledEpoch):
     """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
 
-    name: ClassVar[str] = (
-        f"epochs compiled in C++, in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
-    )
+    name: ClassVar[str] = f"epochs compiled in C++, {IN_BFLOAT16}"
     layer_norm: ClassVar[bool] = False
     bfloat16: ClassVar[bool] = True
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
         """It needs AMX or AVX512-BF16, and normalised observations, of which 8 bits will do."""
-        reason = super().why_not(learner)
-        if reason is None and not _core.SacUpdate.available():
-            reason = "neither AMX nor AVX512-BF16; many times as fast without amp"
-        if reason is None and not learner.config.normalize_obs:
-            reason = "only with normalize_obs; many times as fast without amp"
-        return reason
+        if reason := super().why_not(learner):
+            return reason
+        if not _core.bfloat16_unit():
+            reason = "neither AMX nor AVX512-BF16"
+        elif learner.policy.norm_list:
+            reason = "without layer normalisation"
+        elif not learner.config.normalize_obs:
+            reason = "only with normalize_obs"
+        return reason and f"{reason}; many times as fast without amp"
 
 
 class Compiled(Accelerator):

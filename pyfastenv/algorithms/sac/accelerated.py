@@ -17,7 +17,7 @@ from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradien
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import ONLY_WITH_AMP, Accelerator, Kind
+from pyfastenv.training.accelerators import IN_BFLOAT16, Accelerator, Kind, why_not_bfloat16
 from pyfastenv.training.actor_critic import Batch
 
 _OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_critic"}
@@ -167,16 +167,14 @@ class CompiledBfloat16(_WholeStep):
     Products of bfloat16 numbers, sums in float32: mixed precision only.
     """
 
-    name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of ReLU."""
         options, layout = learner.options, learner.layout
-        if not options.bfloat16:
-            return ONLY_WITH_AMP
-        if learner.device.type != "cpu" or not _core.SacUpdate.available():
-            return "neither AMX nor AVX512-BF16"
+        if reason := why_not_bfloat16(learner.options.bfloat16, learner.device):
+            return reason
         networks = (learner.actor, learner.critic, learner.target)
         if {network.activation for network in networks} != {"relu"} or not options.hidden_sizes:
             return "only for hidden layers of ReLU"

@@ -75,9 +75,9 @@ class Biped(Go1Trot, joints=LEGS, feet=2):
         """Whether the clock runs: always."""
         return True
 
-    def step(self, data, action, info, rng):
-        reward, ended = super().step(data, action, info, rng)
-        return reward, ended or data.qpos[2] < self.least_height * self.home[2]
+    def is_low(self, data):
+        """Whether the trunk is so low that the episode ends."""
+        return data.qpos[2] < self.least_height * self.home[2]
 
 
 class BerkeleyHumanoidWalk(Biped):

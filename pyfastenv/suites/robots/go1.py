@@ -143,7 +143,12 @@ class Go1Trot(Go1):
         self.last_action[:] = action
         self.clock = (self.clock + self.tempo * dt) % 1.0
         self.listen()
-        return terms, {"fallen": data.sensor("upvector").data[2] < self.least_upright}
+        fallen = data.sensor("upvector").data[2] < self.least_upright
+        return terms, {"fallen": fallen, "low": self.is_low(data)}
+
+    def is_low(self, data):
+        """Whether the trunk is so low that the episode ends: never."""
+        return False
 
     def observation(self, data, obs):
         self.show_state(data, obs)

@@ -85,7 +85,6 @@ class Go1RoughTerrain(Go1Trot):
 
     def step(self, data, action, info, rng):
         reward, ended = super().step(data, action, info, rng)
-        ended = ended or self.clearance(data) < self.lowest_trunk
         velocity, speed = data.sensor("local_linvel").data, np.hypot(self.told[0], self.told[1])
         if speed > 0.0:
             along = self.told[0] * velocity[0] + self.told[1] * velocity[1]
@@ -93,6 +92,10 @@ class Go1RoughTerrain(Go1Trot):
             self.trip[1] += self.dt * speed
         self.trip[2] = 1.0 * ended
         return reward, ended
+
+    def is_low(self, data):
+        """Whether the trunk is so low that the episode ends."""
+        return self.clearance(data) < self.lowest_trunk
 
     def clearance(self, data):
         """The trunk's height above the ground below it [m]."""

@@ -114,8 +114,8 @@ def _unary(name: str) -> None:
         return None
 
 
-def _binary(name: str, target: str | None = None) -> None:
-    function = stand_in(target or f"numpy:{name}", "x, y")
+def _binary(name: str) -> None:
+    function = stand_in(f"numpy:{name}", "x, y")
     symbol = f"pyfastenv_np_{name}"
 
     @intrinsic

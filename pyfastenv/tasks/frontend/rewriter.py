@@ -357,9 +357,9 @@ class Rewriter(ast.NodeTransformer):
         return node
 
 
-def _refuser(what: str, instead: str = "") -> Any:
+def _refuser(what: str) -> Any:
     def visit(self: Rewriter, node: ast.AST) -> Any:
-        return self._refuse(node, what, instead)
+        return self._refuse(node, what, "")
 
     return visit
 

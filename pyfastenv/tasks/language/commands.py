@@ -20,6 +20,23 @@ def setting_name(command: str, setting: str) -> str:
     return f"{command}_{setting}"
 
 
+def finite_numbers(value: Any, count: int, where: str, others: str) -> Any:
+    """A number, for all of them, or so many, as an array ``(count,)``; integers stay such.
+
+    Raises:
+        ValueError: They are others; ``where`` and ``others`` are words of the message.
+    """
+    try:
+        array = np.array(np.broadcast_to(np.asarray(value), (count,)))
+        array = array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if not np.isfinite(array).all():
+        what = "a number" + (f", or {others}" if count > 1 else "")
+        raise ValueError(f"{where}: expected {what}, got {value!r}")
+    return array
+
+
 def check_command(
     name: str, command: Drawn, given: Mapping[str, Any], owner: str
 ) -> dict[str, Any]:
@@ -32,17 +49,8 @@ def check_command(
     count, each = command.size or 1, np.ndim(command.standing) > 0
 
     def numbers(setting: str, expected: int) -> Any:
-        value = given[setting]
-        try:
-            array = np.array(np.broadcast_to(np.asarray(value, np.float64), (expected,)))
-        except (TypeError, ValueError):
-            array = np.full(1, np.nan)
-        if not np.isfinite(array).all():
-            what = "a number" + (f", or {expected} of them" if expected > 1 else "")
-            raise ValueError(
-                f"{owner}.{setting_name(name, setting)}: expected {what}, got {value!r}"
-            )
-        return array
+        where, others = f"{owner}.{setting_name(name, setting)}", f"{expected} of them"
+        return finite_numbers(given[setting], expected, where, others).astype(np.float64)
 
     low, high, every = numbers("low", count), numbers("high", count), numbers("every", 2)
     standing = numbers("standing", count if each else 1)

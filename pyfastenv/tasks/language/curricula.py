@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pyfastenv.tasks.language.commands import setting_name
+from pyfastenv.tasks.language.commands import finite_numbers, setting_name
 from pyfastenv.tasks.language.fields import Curriculum, count_name
 
 Curricula = Mapping[str, Curriculum]
@@ -31,18 +31,8 @@ def check_curriculum(
     """
 
     def numbers(setting: str, expected: int) -> Any:
-        value = given[setting]
-        try:
-            array = np.array(np.broadcast_to(np.asarray(value), (expected,)))
-            array = array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
-        except (TypeError, ValueError):
-            array = np.full(1, np.nan)
-        if not np.isfinite(array).all():
-            what = "a number" + (", or the first and the last" if expected > 1 else "")
-            raise ValueError(
-                f"{owner}.{setting_name(name, setting)}: expected {what}, got {value!r}"
-            )
-        return array
+        where = f"{owner}.{setting_name(name, setting)}"
+        return finite_numbers(given[setting], expected, where, "the first and the last")
 
     low, high = (float(numbers(each, 1)[0]) for each in ("low", "high"))
     if curriculum.over is not None:

@@ -81,7 +81,7 @@ def read_model_file(path: Path, where: str) -> Any:
             f"goes by {path}:Class, as in pyfastenv check {path}:Class"
         )
     if path.suffix == ".mjb":
-        return mujoco.MjModel.from_binary_path(str(path))
+        return _made(mujoco.MjModel.from_binary_path, str(path), where)
     check_model_file(str(path))
     return _made(mujoco.MjModel.from_xml_path, str(path), where)
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyfastenv.tasks.language.commands import finite_numbers
 from pyfastenv.tasks.language.spelling import did_you_mean
 
 # whose names the rows of a field have, by how it begins
@@ -156,8 +157,8 @@ def _draw(
         raise TypeError(f"{kind}: columns: expected whole numbers, got {columns!r}")
     seconds = None
     if every is not None:
-        pair = np.broadcast_to(np.asarray(every, np.float64), (2,)).tolist()
-        if not 0.0 < pair[0] <= pair[1] < math.inf:
+        pair = finite_numbers(every, 2, f"{kind}: every", "the least and the most").tolist()
+        if not 0.0 < pair[0] <= pair[1]:
             raise ValueError(
                 f"{kind}: every: expected seconds above 0, or the least and the most of them, got "
                 f"{every!r}"

@@ -77,11 +77,9 @@ class Program:
             if isinstance(field, Command)
         ]
         memories = [each for each in task._fields.values() if isinstance(each, Memory)]
-        params = self._packed_params()
         return {
             "name": type(task).__name__,
-            "identity": f"{self._key()}{hashlib.sha256(params.tobytes()).hexdigest()}"
-            f"{task.randomise}{_batch_digest(type(task))}",
+            "identity": "".join(self.facts().values()),
             "model": model._address,
             "cameras": any(name.startswith(("cam_", "light_")) for name in seen),
             "frame_skip": task.frame_skip,
@@ -99,7 +97,7 @@ class Program:
             "obs_size": self.layout.obs_size,
             "memory_size": sum(each.size or 1 for each in memories),
             "lasting_size": sum(each.size or 1 for each in memories if each.lasting),
-            "params": params,
+            "params": self._packed_params(),
             "infos": infos,
             "commands": commands,
             "draws": [(n, *draw[:4]) for n, draw in task.randomise.items() if n != "hfield_data"],
@@ -169,24 +167,31 @@ class Program:
 
     def _key(self) -> str:
         """A hash of everything that the machine code depends on."""
-        shapes = sorted(self.fields().items())
-        facts = [
-            self._digest,
-            repr(shapes),
-            repr(code_around(self.task, self.layout.obs)),
-            repr(self.layout),
-            repr((self.action_space.shape, self.action_space.dtype)),
-            self._model_digest,
-            cache.host(),
-            repr(_versions()),
-            _compiler_digest(),
-        ]
-        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:40]
+        return hashlib.sha256("\n".join(self._code_facts().values()).encode()).hexdigest()[:40]
 
+    def _code_facts(self) -> dict[str, str]:
+        around = code_around(self.task, self.layout.obs)
+        space = (self.action_space.shape, self.action_space.dtype)
+        return {
+            "its code": self._digest,
+            "its observations, infos, actions or memory": repr(
+                (sorted(self.fields().items()), around, self.layout, space)
+            ),
+            "its model": self._model_digest,
+            "the processor": cache.host(),
+            "a version (pyfastenv, MuJoCo, NumPy, Numba)": f"{_versions()}{_compiler_digest()}",
+        }
 
-def _batch_digest(task: type[Task]) -> str:
-    codes = [method.__code__.co_code for n in BATCH_METHODS if (method := getattr(task, n, None))]
-    return hashlib.sha256(b"".join(codes)).hexdigest() if codes else ""
+    def facts(self) -> dict[str, str]:
+        """Hashes of what snapshots must agree on, by what it is."""
+        methods = (getattr(type(self.task), name, None) for name in BATCH_METHODS)
+        codes = b"".join(method.__code__.co_code for method in methods if method)
+        others = {
+            "its parameters": f"{self._packed_params().tobytes()!r}{self.task.randomise}",
+            "its functions of the batch": codes.hex(),
+        }
+        facts = {**self._code_facts(), **others}
+        return {name: hashlib.sha256(fact.encode()).hexdigest() for name, fact in facts.items()}
 
 
 class NativeProgram(Program):
@@ -227,8 +232,8 @@ class NativeProgram(Program):
     def moved(self) -> dict[Place, Place]:
         return {}
 
-    def _key(self) -> str:
-        return self._native.identity + self._model_digest
+    def _code_facts(self) -> dict[str, str]:
+        return {"its code": self._native.identity, "its model": self._model_digest}
 
 
 def program_of(task: Task) -> Program:

@@ -70,6 +70,11 @@ class TaskVectorEnv(FastVectorEnv):
 
     def _begin(self, task: type[Task], num_envs: int, kwargs: dict[str, Any]) -> None:
         pool = {name: kwargs.pop(name) for name in POOL_ARGUMENTS if name in kwargs}
+        if shadowed := pool.keys() & set(task._parameter_names()):
+            raise TypeError(
+                f"{min(shadowed)}: {task.__name__}'s parameter has the name of an option of "
+                "make_vec: call it something else"
+            )
         if "max_episode_steps" in pool and pool["max_episode_steps"] is None:
             del pool["max_episode_steps"]
         self.task = task(**kwargs)
@@ -83,6 +88,7 @@ class TaskVectorEnv(FastVectorEnv):
                 "made after the step: expected a task without them"
             )
         self._task = program.description()
+        self.task_facts = program.facts()
         self._places = program.fields()
         self._explain = _Explainer(self, program.moved)
         self._action_dtype = np.dtype(self.task.action_dtype).type
