@@ -18,9 +18,9 @@ _RUNNING = "running"  # returns of unfinished episodes
 def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     """Gives a training the networks, normalisers and optimisers of another run.
 
-    Networks of own tasks may see more than that run's did, found by the observations' names: what
-    is new weighs nothing at first. Optimisers of other parameters begin anew. So do step counter,
-    schedules, replay memory, environments and random streams.
+    Networks of own tasks may see more than that run's did, or in another order: observations are
+    found by their names, and what is new weighs nothing at first. Optimisers of other parameters
+    begin anew. So do step counter, schedules, replay memory, environments and random streams.
 
     Args:
         algorithm: A new :class:`pyfastenv.training.algorithm.Algorithm`, with ``learned``.
@@ -55,6 +55,8 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     theirs = {name: theirs.get(name, part) for name, part in mine.items()}
     widened = ""
     try:
+        if _is_reordered(algorithm, saved):
+            raise _MisfitError("observations stand in another order")
         found = _fitted(mine, theirs, "", new)
     except _MisfitError as misfit:
         try:
@@ -63,7 +65,7 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
             raise ValueError(
                 f"from_run: {path} does not fit: {misfit}; options that differ: {differences}"
             ) from None
-        widened = " Observations that it had not seen weigh nothing at first."
+        widened = " Observations are found by name; new ones weigh nothing at first."
     algorithm.load_learned(found)
     return (
         f"Begins with what {path} had learned by step {saved['step']:,}. Options that differ: "
@@ -71,8 +73,16 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     )
 
 
+def _is_reordered(algorithm: Any, saved: Mapping[str, Any]) -> bool:
+    """Whether an own task has the same observations at other places."""
+    groups = getattr(algorithm.envs, "observation_groups", {})
+    here = {name: (at.start, at.stop) for name, at in groups.items()}
+    there = (saved.get("observations") or {}).get("groups", {})
+    return bool(here != there and here.keys() == there.keys())
+
+
 def _widened(algorithm: Any, state: Mapping[str, Any], saved: Mapping[str, Any]) -> Any:
-    """The state, with room for what the networks had not seen."""
+    """The state, with room for what the networks had not seen, and no optimisers."""
     groups: Mapping[str, slice] = getattr(algorithm.envs, "observation_groups", {})
     known = saved.get("observations")  # earlier versions did not write it
     if not groups or not known or not hasattr(algorithm, "widened"):
@@ -89,7 +99,8 @@ def _widened(algorithm: Any, state: Mapping[str, Any], saved: Mapping[str, Any])
         if inside.sum() < stop - start:
             raise _MisfitError  # something that it saw is not seen here
         columns.append(torch.where(inside, places[mine] - start, -1))
-    return algorithm.widened(state, places, *columns)
+    found = algorithm.widened(state, places, *columns)
+    return {name: None if "optimizer" in name else part for name, part in found.items()}
 
 
 class _MisfitError(Exception):

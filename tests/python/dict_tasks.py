@@ -55,6 +55,22 @@ class Asymmetric(Arm):
     }
 
 
+class Reordered(Arm):
+    """The same in another order."""
+
+    observation_dict = {
+        "policy": ("achieved_goal", "observation"),
+        "critic": ("desired_goal", "achieved_goal", "observation"),
+        "tip": "frame",
+    }
+
+    def observation(self, data, obs):
+        obs["desired_goal"] = self.goal
+        obs["achieved_goal"] = data.site("tip").xpos[:2]
+        obs["observation"] = np.concatenate((data.qpos, data.qvel))
+        obs["frame"] = data.site("tip").xmat.reshape((3, 3))
+
+
 class Apart(Arm):
     """A critic that sees other things than the policy does."""
 

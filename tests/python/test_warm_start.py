@@ -227,33 +227,42 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def test_networks_that_see_more_begin_as_if_they_did_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+LESS = {"policy": "observation", "critic": ("observation", "achieved_goal")}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {"env_id": "dict_tasks:Asymmetric", "env_kwargs": {"observation_dict": LESS}},
+        {"env_id": "dict_tasks:Reordered"},
+    ],
+    ids=["less", "another order"],
+)
+def test_networks_find_what_they_saw_and_heed_no_more_at_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: dict[str, Any]
 ) -> None:
     pytest.importorskip("numba")
-    less = {"policy": "observation", "critic": ("observation", "achieved_goal")}
-    options = {"env_id": "dict_tasks:Asymmetric", "quiet": False}
-    first = small("ppo", **options, run_dir=tmp_path / "a", env_kwargs={"observation_dict": less})
+    first = small("ppo", **before, run_dir=tmp_path / "a")
     ppo.train(first)
+    options = {"env_id": "dict_tasks:Asymmetric", "quiet": False}
     config = small("ppo", **options, run_dir=tmp_path / "b", from_run=tmp_path / "a")
 
     class Look(Callback):
         def on_start(self, run: Run) -> None:
-            wide: Any = run.algorithm
-            narrow = make(first)
-            narrow.load_learned(final_state(tmp_path / "a")["algorithm"])
-            rows = torch.randn(7, wide.obs_size)
-            for name in ("policy", "value"):
-                seen = [
-                    getattr(each.seen, "critic" if name == "value" else name)
-                    for each in (wide, narrow)
-                ]
+            now: Any = run.algorithm
+            then = make(first)
+            then.load_learned(final_state(tmp_path / "a")["algorithm"])
+            rows = torch.randn(7, now.obs_size)
+            seen_then = torch.zeros(7, then.obs_size)
+            groups = now.envs.observation_groups
+            for name, place in then.envs.observation_groups.items():
+                seen_then[:, place] = rows[:, groups[name]]
+            for network, part in (("policy", "policy"), ("value", "critic")):
                 got, expected = (
-                    getattr(each, name)(each.normalizer(rows)[None, :, place])
-                    for each, place in zip((wide, narrow), seen, strict=True)
+                    getattr(each, network)(each.normalizer(seen)[None, :, getattr(each.seen, part)])
+                    for each, seen in ((now, rows), (then, seen_then))
                 )
                 torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
-                assert seen[0].stop - seen[0].start > seen[1].stop - seen[1].start
 
     # nothing of the first one's task is made again: it may have changed, or be gone
     changed = dict(run_folder.load_checkpoint(checkpoint.resolve(tmp_path / "a")))
@@ -261,9 +270,10 @@ def test_networks_that_see_more_begin_as_if_they_did_not(
     torch.save(changed, checkpoint.resolve(tmp_path / "a"))
     ppo.train(config, callbacks=[Look()])
     said = capsys.readouterr().out
-    assert "Begins anew: optimizer. Observations that it had not seen weigh nothing" in said
-    with pytest.raises(ValueError, match=r"does not fit: policy\.weights\.0 is \(1, 6"):
-        ppo.train(replace(first, run_dir=tmp_path / "c", from_run=tmp_path / "b"))
+    assert "Begins anew: optimizer. Observations are found by name" in said
+    if "env_kwargs" in before:  # the first one would see less
+        with pytest.raises(ValueError, match=r"does not fit: policy\.weights\.0 is \(1, 6"):
+            ppo.train(replace(first, run_dir=tmp_path / "c", from_run=tmp_path / "b"))
 
 
 def test_what_was_learned_offline_goes_on_online(
