@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.folder import load_checkpoint
+from pyfastenv.sampling.obs_groups import places
 
 _RUNNING = "running"  # returns of unfinished episodes
 
@@ -75,8 +76,7 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
 
 def _is_reordered(algorithm: Any, saved: Mapping[str, Any]) -> bool:
     """Whether an own task has the same observations at other places."""
-    groups = getattr(algorithm.envs, "observation_groups", {})
-    here = {name: (at.start, at.stop) for name, at in groups.items()}
+    here = places(algorithm.envs).get("groups", {})
     there = (saved.get("observations") or {}).get("groups", {})
     return bool(here != there and here.keys() == there.keys())
 
@@ -87,19 +87,19 @@ def _widened(algorithm: Any, state: Mapping[str, Any], saved: Mapping[str, Any])
     known = saved.get("observations")  # earlier versions did not write it
     if not groups or not known or not hasattr(algorithm, "widened"):
         raise _MisfitError
-    places = torch.full((algorithm.envs.obs_size,), -1)
+    whence = torch.full((algorithm.envs.obs_size,), -1)
     for name, (start, stop) in known["groups"].items():
         here = groups.get(name, slice(0, 0))
         if here.stop - here.start != stop - start:
             raise _MisfitError
-        places[here] = torch.arange(start, stop)
+        whence[here] = torch.arange(start, stop)
     columns = []
     for mine, (start, stop) in zip(algorithm.seen, known["seen"], strict=True):
-        inside = (places[mine] >= start) & (places[mine] < stop)
+        inside = (whence[mine] >= start) & (whence[mine] < stop)
         if inside.sum() < stop - start:
             raise _MisfitError  # something that it saw is not seen here
-        columns.append(torch.where(inside, places[mine] - start, -1))
-    found = algorithm.widened(state, places, *columns)
+        columns.append(torch.where(inside, whence[mine] - start, -1))
+    found = algorithm.widened(state, whence, *columns)
     return {name: None if "optimizer" in name else part for name, part in found.items()}
 
 

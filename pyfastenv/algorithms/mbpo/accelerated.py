@@ -42,7 +42,7 @@ class CompiledTraining(Accelerator):
     def why_not(cls, learner: Ensemble) -> str | None:
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of SiLU."""
         options, network = learner.options, learner.network
-        if reason := why_not_bfloat16(learner.options.bfloat16, learner.device):
+        if reason := why_not_bfloat16(options.bfloat16, learner.device):
             return reason
         if network.activation != "silu" or not options.hidden_sizes:
             return "only for hidden layers of SiLU"

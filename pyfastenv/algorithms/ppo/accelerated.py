@@ -16,7 +16,13 @@ from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.obs_groups import Seen
-from pyfastenv.training.accelerators import IN_BFLOAT16, ONLY_WITH_AMP, Accelerator, Kind
+from pyfastenv.training.accelerators import (
+    IN_BFLOAT16,
+    ONLY_WITH_AMP,
+    Accelerator,
+    Kind,
+    why_not_bfloat16,
+)
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward", "_evaluate")
@@ -167,11 +173,10 @@ class CompiledBfloat16(CompiledEpoch):
         """It needs AMX or AVX512-BF16, and normalised observations, of which 8 bits will do."""
         if reason := super().why_not(learner):
             return reason
-        if not _core.bfloat16_unit():
-            reason = "neither AMX nor AVX512-BF16"
-        elif learner.policy.norm_list:
+        reason = why_not_bfloat16(learner.config.amp, learner.device)
+        if reason is None and learner.policy.norm_list:
             reason = "without layer normalisation"
-        elif not learner.config.normalize_obs:
+        if reason is None and not learner.config.normalize_obs:
             reason = "only with normalize_obs"
         return reason and f"{reason}; many times as fast without amp"
 

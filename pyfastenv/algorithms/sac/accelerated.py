@@ -173,7 +173,7 @@ class CompiledBfloat16(_WholeStep):
     def why_not(cls, learner: Learner) -> str | None:
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of ReLU."""
         options, layout = learner.options, learner.layout
-        if reason := why_not_bfloat16(learner.options.bfloat16, learner.device):
+        if reason := why_not_bfloat16(options.bfloat16, learner.device):
             return reason
         networks = (learner.actor, learner.critic, learner.target)
         if {network.activation for network in networks} != {"relu"} or not options.hidden_sizes:

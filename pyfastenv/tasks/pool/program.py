@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from functools import cache as once
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ class Program:
         memories = [each for each in task._fields.values() if isinstance(each, Memory)]
         return {
             "name": type(task).__name__,
-            "identity": "".join(self.facts().values()),
+            "identity": "".join(self.facts.values()),
             "model": model._address,
             "cameras": any(name.startswith(("cam_", "light_")) for name in seen),
             "frame_skip": task.frame_skip,
@@ -182,6 +183,7 @@ class Program:
             "a version (pyfastenv, MuJoCo, NumPy, Numba)": f"{_versions()}{_compiler_digest()}",
         }
 
+    @cached_property
     def facts(self) -> dict[str, str]:
         """Hashes of what snapshots must agree on, by what it is."""
         methods = (getattr(type(self.task), name, None) for name in BATCH_METHODS)

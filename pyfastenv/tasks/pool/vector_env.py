@@ -88,7 +88,7 @@ class TaskVectorEnv(FastVectorEnv):
                 "made after the step: expected a task without them"
             )
         self._task = program.description()
-        self.task_facts = program.facts()
+        self.task_facts = program.facts
         self._places = program.fields()
         self._explain = _Explainer(self, program.moved)
         self._action_dtype = np.dtype(self.task.action_dtype).type
