@@ -229,11 +229,7 @@ class Velocity(Robot):
             "self_collisions": dt * hits,
         }
         fell = np.arccos(min(max(data.xmat[self.root_id, 8], -1.0), 1.0)) > np.radians(70.0)
-        self.misses[0] += 1.0
-        self.misses[1] += t.gap(told[:2], own[3:5])
-        self.misses[2] += abs(told[2] - own[2])
-        info["episode_velocity_error"] = self.misses[1] / self.misses[0]
-        info["episode_turning_error"] = self.misses[2] / self.misses[0]
+        t.note_misses(self.misses, told, own[3:5], own[2], info)
         info["command"] = told
         self.last_action[:] = action
         self.suffer_pushes(data, rng)

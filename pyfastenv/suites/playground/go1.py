@@ -46,11 +46,8 @@ class Go1(Legged, joints=12, feet=4):
 
     def note_misses(self, data, told, info):
         """Shows the means of the episode's errors."""
-        self.misses[0] += 1.0
-        self.misses[1] += t.gap(told[:2], data.sensor("local_linvel").data)
-        self.misses[2] += abs(told[2] - data.sensor("gyro").data[2])
-        info["episode_velocity_error"] = self.misses[1] / self.misses[0]
-        info["episode_turning_error"] = self.misses[2] / self.misses[0]
+        linvel, gyro = data.sensor("local_linvel").data, data.sensor("gyro").data
+        t.note_misses(self.misses, told, linvel, gyro[2], info)
 
     def show_body(self, data, obs):
         """Writes what all policies see of the robot."""

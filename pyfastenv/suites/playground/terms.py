@@ -222,6 +222,15 @@ def gap(values, others):
     return np.sqrt(distance(values, others))
 
 
+def note_misses(misses, told, velocity, turning, info):
+    """Shows the means of an episode's errors, whose number and sums are ``misses``, ``(3,)``."""
+    misses[0] += 1.0
+    misses[1] += gap(told[:2], velocity)
+    misses[2] += abs(told[2] - turning)
+    info["episode_velocity_error"] = misses[1] / misses[0]
+    info["episode_turning_error"] = misses[2] / misses[0]
+
+
 def nearness(distance):
     """1 where a distance is 0, nearly 0 from half a metre on."""
     return 1.0 - np.tanh(5.0 * distance)
