@@ -127,8 +127,16 @@ class Walk:
         """A part of the observations, ``(num_envs, size)``."""
         return self.rows[:, self.envs.observation_groups[name]]
 
+    def command(self) -> NDArray[np.float64] | None:
+        """``(num_envs, 3)``: what robots are told; None where there are no commands."""
+        shown = self.envs.observation_groups
+        name = next((each for each in ("told", "command") if each in shown), None)
+        return None if name is None else self[name].copy()
+
     def motion(self) -> NDArray[np.float64]:
         """``(num_envs, 3)``: forward, sideways [m/s], turning [rad/s], in the robot's frame."""
+        if "motion" in self.envs.observation_groups:
+            return self["motion"].copy()
         names = ("velocity", "gyro")
         if "true_linvel" in self.envs.observation_groups:  # beside one with noise
             names = ("true_linvel", "true_gyro")
@@ -151,8 +159,8 @@ def follow(saved: SavedPolicy, seed: int, **kwargs: Any) -> dict[str, Any]:
         while alive.any():
             began, commands, motions = alive.copy(), [], []
             for _ in range(WINDOW):
-                if "command" in envs.observation_groups:
-                    commands.append(walk["command"].copy())
+                if (command := walk.command()) is not None:
+                    commands.append(command)
                 _, rewards, terminations, truncations, _ = walk.step()
                 motions.append(walk.motion())
                 returns += alive * rewards
@@ -279,8 +287,8 @@ def film(saved: SavedPolicy, seed: int, path: Path, **kwargs: Any) -> None:
             if step % 2 == 0:
                 picture = Image.fromarray(envs.render()[0])
                 texts = [("moves", np.mean(motions, 0))]
-                if "command" in envs.observation_groups:
-                    texts.insert(0, ("command", walk["command"][0]))
+                if (command := walk.command()) is not None:
+                    texts.insert(0, ("command", command[0]))
                 for line, (what, (x, y, turn)) in enumerate(texts):
                     text = f"{what} {x:.1f} {y:.1f} m/s, {turn:.1f} rad/s"
                     place, edge = (6, 4 + 12 * line), {"stroke_width": 1, "stroke_fill": "black"}

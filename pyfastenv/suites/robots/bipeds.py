@@ -6,7 +6,7 @@ import numpy as np
 
 from pyfastenv.suites.robots.go1 import Go1Trot
 from pyfastenv.tasks.language.fields import memory
-from pyfastenv.tasks.language.symmetry import Mirror, Symmetry, mirror
+from pyfastenv.tasks.language.symmetry import Mirror
 
 LEGS = 12
 ORDER = (0.1, 1.0, 1.0, 0.1, 0.3, 1.0) * 2  # hips' pitch, roll, yaw; knees; ankles' pitch, roll
@@ -58,18 +58,18 @@ class Biped(Go1Trot, joints=LEGS, feet=2):
         self.home[2] -= ground
         return data.site_xpos[self.sole_ids, 2].min() - ground
 
-    def symmetry(self):
-        whole, legs = super().symmetry(), slice(self.first_leg, self.first_leg + LEGS)
-        actions = Mirror(whole.actions.order[legs] - self.first_leg, whole.actions.signs[legs])
-        parts = {"last_action": actions, "clock": mirror((0,), (-1, -1))}
-        return Symmetry(actions, {**whole.observations, **parts})
+    def action_mirror(self):
+        """How the legs' servos mirror."""
+        whole, legs = super().action_mirror(), slice(self.first_leg, self.first_leg + LEGS)
+        return Mirror(whole.order[legs] - self.first_leg, whole.signs[legs])
 
     def control(self, action, ctrl):
         ctrl[:] = self.pose
-        for i in range(len(action)):
+        done = self.by_robot(action)
+        for i in range(len(done)):
             wave = np.sin(2.0 * np.pi * (self.clock + self.phases[i // 6]))
             bend = self.flex * max(wave, 0.0) * self.bends[i]
-            ctrl[self.first_leg + i] += bend + self.action_scale * action[i]
+            ctrl[self.first_leg + i] += bend + self.action_scale * done[i]
 
     def is_told(self):
         """Whether the clock runs: always."""
@@ -100,12 +100,13 @@ class G1Walk(Biped):
     pose_weights, flex = (*ORDER, *(0.0,) * 17), 0.8
 
     def prepare(self, spec):
-        """The pelvis' sensors and their site have the names that other robots' have."""
+        """As there; the pelvis' sensors and their site have the names that other robots' have."""
         spec.site("imu_in_pelvis").name = "imu"
         for sensor in spec.sensors:
             sensor.name = sensor.name.removesuffix("_pelvis")
             if sensor.objname == "imu_in_pelvis":
                 sensor.objname = "imu"
+        super().prepare(spec)
 
 
 class T1Walk(Biped):

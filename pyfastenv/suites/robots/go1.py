@@ -8,6 +8,14 @@ from pyfastenv.suites.playground.go1 import NOISE, Go1
 from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.rewards import reward_terms
+from pyfastenv.tasks.language.symmetry import (
+    AXIAL_VECTOR,
+    VECTOR,
+    actuator_mirror,
+    joint_mirror,
+    mirror,
+    site_mirror,
+)
 
 SHARED = ("command", "clock", "last_action")  # the last that policies see, the critic's first
 STATE = ("linvel", "gyro", "gravity", "joints", "joint_velocities", *SHARED)
@@ -17,11 +25,22 @@ TRUTH = (
 )  # fmt: skip
 
 
+def on_sides(mirrored):
+    """A mirror's order and signs for each side, ``(2, n)``: those of the first change nothing."""
+    same = np.arange(len(mirrored.order))
+    return np.array((same, mirrored.order)), np.array((np.ones(len(same)), mirrored.signs))
+
+
 class Go1Trot(Go1):
     """Playground's Go1 follows a joystick at a trot; mjlab's pushes come every 1 to 3 s.
 
     The reward's idea, a trot to a clock that the policy sees, is mjbatch's (github.com/kevinzakka/
     mjbatch, examples/go1_joystick.py), as are its terms for feet.
+
+    The second half of a stride is the first one's mirror image: in it networks are shown the robot
+    in a mirror, and the robot does the mirror image of the action. So one half is learned for both.
+    ``told`` and ``motion``, observations that no network sees, are not mirrored: forward, sideways
+    [m/s], turning [rad/s].
 
     Attributes:
         velocity: Where the joystick is: forward, sideways [m/s], turning [rad/s]. What the robot is
@@ -58,9 +77,30 @@ class Go1Trot(Go1):
 
     told, clock, landing = memory(3), memory(), memory(4)
 
+    def prepare(self, spec):
+        """The IMU stands in the robot's middle, so that its mirror image does too."""
+        super().prepare(spec)
+        spec.site("imu").pos[1] = 0.0
+
     def setup(self):
         super().setup()
         self.sole = self.sole_height()
+        self.joint_order, self.joint_signs = on_sides(joint_mirror(self.model))
+        self.action_order, self.action_signs = on_sides(self.action_mirror())
+        self.foot_order = on_sides(site_mirror(self.model, self.sole_ids))[0]
+        self.vector_signs, self.axial_signs = on_sides(VECTOR)[1], on_sides(AXIAL_VECTOR)[1]
+        self.command_signs = on_sides(mirror((0,), (1, -1, -1)))[1]
+
+    def action_mirror(self):
+        """How actions mirror."""
+        return actuator_mirror(self.model)
+
+    def symmetry(self):
+        """Raises a ValueError: nothing is to be gained from mirrored steps."""
+        raise ValueError(
+            f"{type(self).__name__} shows the second half of a stride in a mirror: mirrored steps "
+            "would be of states that it never shows"
+        )
 
     def sole_height(self):
         """How high the soles' sites are above the ground on which the feet stand [m]."""
@@ -81,6 +121,18 @@ class Go1Trot(Go1):
     def is_told(self):
         """Whether the robot is to move."""
         return t.length(self.told) > 0.01
+
+    def side(self):
+        """1 where everything is shown in a mirror, in the second half of a stride; else 0."""
+        return int(self.is_told() and self.clock >= 0.5)
+
+    def by_robot(self, action):
+        """What the robot does of an action."""
+        side = self.side()
+        return self.action_signs[side] * action[self.action_order[side]]
+
+    def control(self, action, ctrl):
+        ctrl[:] = self.pose + self.action_scale * self.by_robot(action)
 
     def trot(self, data, speeds, moves):
         """Reward for feet that the clock has in the air, or on the ground, from 0 to 1."""
@@ -126,7 +178,7 @@ class Go1Trot(Go1):
         self.simulate(data)
         self.feel(data)
         self.note_misses(data, self.told, info)
-        dt, angles, moves = self.dt, data.qpos[7:], self.is_told()
+        dt, angles, moves, done = self.dt, data.qpos[7:], self.is_told(), self.by_robot(action)
         follows, turns, rises, rolls, leans = self.motion(data, self.told)
         terms = {
             "tracking_lin_vel": dt * follows,
@@ -136,11 +188,11 @@ class Go1Trot(Go1):
             "lin_vel_z": dt * rises,
             "ang_vel_xy": dt * rolls,
             "orientation": dt * leans,
-            "action_rate": dt * t.distance(action, self.last_action),
+            "action_rate": dt * t.distance(done, self.last_action),
             "landing": dt * self.impact(data),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
         }
-        self.last_action[:] = action
+        self.last_action[:] = done
         self.clock = (self.clock + self.tempo * dt) % 1.0
         self.listen()
         fallen = data.sensor("upvector").data[2] < self.least_upright
@@ -153,25 +205,41 @@ class Go1Trot(Go1):
     def observation(self, data, obs):
         self.show_state(data, obs)
         self.show_more(data, obs)
+        obs["told"] = self.told
+        velocity = data.sensor("local_linvel").data
+        obs["motion"] = velocity[0], velocity[1], data.sensor("gyro").data[2]
+
+    def shown_body(self, data):
+        """Velocity, turning, gravity, joints and their velocities, as the side shows them."""
+        side = self.side()
+        order, signs, vector = (
+            self.joint_order[side],
+            self.joint_signs[side],
+            self.vector_signs[side],
+        )
+        return (
+            vector * data.sensor("local_linvel").data,
+            self.axial_signs[side] * data.sensor("gyro").data,
+            -vector * data.site("imu").xmat[6:],
+            signs * (data.qpos[7:] - self.pose)[order],
+            signs * data.qvel[6:][order],
+        )
 
     def show_state(self, data, obs):
         """Writes what the policy sees."""
-        obs["linvel"] = data.sensor("local_linvel").data
-        obs["gyro"] = data.sensor("gyro").data
-        obs["gravity"] = -data.site("imu").xmat[6:]
-        obs["joints"] = data.qpos[7:] - self.pose
-        obs["joint_velocities"] = data.qvel[6:]
-        obs["command"] = self.told
-        angle, moves = 2.0 * np.pi * self.clock, self.is_told()
+        linvel, gyro, gravity, joints, joint_velocities = self.shown_body(data)
+        obs["linvel"], obs["gyro"], obs["gravity"] = linvel, gyro, gravity
+        obs["joints"], obs["joint_velocities"] = joints, joint_velocities
+        side, moves = self.side(), self.is_told()
+        obs["command"] = self.command_signs[side] * self.told
+        angle = 2.0 * np.pi * (self.clock - 0.5 * side)
         obs["clock"] = moves * np.sin(angle), moves * np.cos(angle)
-        obs["last_action"] = self.last_action
+        obs["last_action"] = self.by_robot(self.last_action)
 
     def show_more(self, data, obs):
         """Writes what the critic alone sees."""
-        obs["true_linvel"] = data.sensor("local_linvel").data
-        obs["true_gyro"] = data.sensor("gyro").data
-        obs["true_gravity"] = -data.site("imu").xmat[6:]
-        obs["true_joints"] = data.qpos[7:] - self.pose
-        obs["true_joint_velocities"] = data.qvel[6:]
-        obs["contacts"] = self.contact
+        linvel, gyro, gravity, joints, joint_velocities = self.shown_body(data)
+        obs["true_linvel"], obs["true_gyro"], obs["true_gravity"] = linvel, gyro, gravity
+        obs["true_joints"], obs["true_joint_velocities"] = joints, joint_velocities
+        obs["contacts"] = self.contact[self.foot_order[self.side()]]
         obs["height"] = data.qpos[2]

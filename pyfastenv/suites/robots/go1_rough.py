@@ -66,7 +66,8 @@ class Go1RoughTerrain(Go1Trot):
     def setup(self):
         super().setup()
         self.ground = self.model.geom("floor").id
-        self.origins, self.points = GROUND.origins, terrain.grid_pattern((1.0, 0.6))
+        points = terrain.grid_pattern((1.0, 0.6))
+        self.origins, self.points = GROUND.origins, np.array((points, points * (1.0, -1.0)))
         self.half_tile, kinds = 0.5 * GROUND.size, len(GROUND.names)
         if not -1 <= self.kind < kinds:
             raise ValueError(f"kind: expected -1, or 0 to {kinds - 1}, got {self.kind}")
@@ -117,7 +118,8 @@ class Go1RoughTerrain(Go1Trot):
 
     def show_state(self, data, obs):
         super().show_state(data, obs)
-        scan = height_scan(self.model, self.ground, data.qpos[:3], data.qpos[3:7], self.points)
+        points = self.points[self.side()]
+        scan = height_scan(self.model, self.ground, data.qpos[:3], data.qpos[3:7], points)
         obs["scan"] = np.clip(10.0 * (scan - self.home[2]), -10.0, 10.0)  # [0.1 m]
 
     def show_more(self, data, obs):
