@@ -18,7 +18,7 @@ TROT = {
     "landing_weight": -1.0,
 }
 GO1 = {
-    "trot": {"total_steps": 5_200_000, "anneal_steps": 12_000_000, "env_kwargs": JUMPS | TROT},
+    "trot": {"total_steps": 3_400_000, "anneal_steps": 12_000_000, "env_kwargs": JUMPS | TROT},
     "walk": {
         "total_steps": 1_500_000,
         "anneal_steps": 12_000_000,
