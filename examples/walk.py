@@ -51,8 +51,8 @@ STEPS = {
 }
 STRONG = {"push_velocity": tuple(1.4 * each for each in PUSHES)}
 WALK = {
-    "total_steps": 10_000_000,
-    "anneal_steps": 11_000_000,
+    "total_steps": 7_000_000,
+    "anneal_steps": 8_000_000,
     "learning_rate": 8e-4,
     "entropy_coef": -0.003,
     "entropy_coef_end": -0.015,
