@@ -49,23 +49,25 @@ STEPS = {
     },
     "eval_env_kwargs": {"iterations": 3},
 }
-STRONG = {"push_velocity": tuple(1.4 * each for each in PUSHES)}
 WALK = {
     "total_steps": 7_000_000,
     "anneal_steps": 8_000_000,
     "learning_rate": 8e-4,
     "entropy_coef": -0.003,
     "entropy_coef_end": -0.015,
-    "env_kwargs": STRONG,
+    "env_kwargs": {"push_velocity": tuple(1.4 * each for each in PUSHES)},
     "eval_env_kwargs": {"push_velocity": PUSHES},
 }
 NEAR = {
-    "total_steps": 8_000_000,
-    "anneal_steps": 9_000_000,
+    "total_steps": 4_000_000,
+    "anneal_steps": 4_480_000,
     "learning_rate": 3e-4,
     "entropy_coef": 0.0,
     "min_std": 0.1,
-    "env_kwargs": STRONG | {"tracking_sigma": 0.1},
+    "env_kwargs": {
+        "push_velocity": tuple(1.8 * each for each in PUSHES),
+        "tracking_sigma": 0.1,
+    },
     "eval_env_kwargs": {"push_velocity": PUSHES},
 }
 ROBOTS = {

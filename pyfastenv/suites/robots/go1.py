@@ -12,6 +12,7 @@ from pyfastenv.tasks.language.symmetry import (
     AXIAL_VECTOR,
     VECTOR,
     actuator_mirror,
+    both_sides,
     joint_mirror,
     mirror,
     site_mirror,
@@ -23,12 +24,6 @@ TRUTH = (
     "true_linvel", "true_gyro", "true_gravity", "true_joints", "true_joint_velocities", "contacts",
     "height",
 )  # fmt: skip
-
-
-def on_sides(mirrored):
-    """A mirror's order and signs for each side, ``(2, n)``: those of the first change nothing."""
-    same = np.arange(len(mirrored.order))
-    return np.array((same, mirrored.order)), np.array((np.ones(len(same)), mirrored.signs))
 
 
 class Go1Trot(Go1):
@@ -85,11 +80,11 @@ class Go1Trot(Go1):
     def setup(self):
         super().setup()
         self.sole = self.sole_height()
-        self.joint_order, self.joint_signs = on_sides(joint_mirror(self.model))
-        self.action_order, self.action_signs = on_sides(self.action_mirror())
-        self.foot_order = on_sides(site_mirror(self.model, self.sole_ids))[0]
-        self.vector_signs, self.axial_signs = on_sides(VECTOR)[1], on_sides(AXIAL_VECTOR)[1]
-        self.command_signs = on_sides(mirror((0,), (1, -1, -1)))[1]
+        self.joint_order, self.joint_signs = both_sides(joint_mirror(self.model))
+        self.action_order, self.action_signs = both_sides(self.action_mirror())
+        self.foot_order = both_sides(site_mirror(self.model, self.sole_ids))[0]
+        self.vector_signs, self.axial_signs = both_sides(VECTOR)[1], both_sides(AXIAL_VECTOR)[1]
+        self.command_signs = both_sides(mirror((0,), (1, -1, -1)))[1]
 
     def action_mirror(self):
         """How actions mirror."""

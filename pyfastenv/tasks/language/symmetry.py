@@ -99,6 +99,16 @@ def joined(*mirrors: Mirror) -> Mirror:
     return Mirror(np.concatenate(orders), np.concatenate([each.signs for each in mirrors]))
 
 
+def both_sides(one: Mirror) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The order and the signs, ``(2, n)`` each, of numbers as they are and of mirrored ones.
+
+    ``signs[side] * values[order[side]]`` is ``values`` where ``side`` is 0, their mirror image
+    where it is 1: in the second half of a stride, say, so that networks learn one half for both.
+    """
+    same = np.arange(len(one.order))
+    return np.array((same, one.order)), np.array((np.ones(len(same)), one.signs))
+
+
 def joint_mirror(model: Any, tolerance: float = 0.01) -> Mirror:
     """The mirror of a robot's hinges and slides in the model's order, of ``data.qpos[7:]`` say.
 
