@@ -89,5 +89,6 @@ for name, options in stages.items():
     given = ppo.Config.presets["Go1Trot"] | options | {"from_run": before, "seed": seed}
     given["total_steps"] = int(share * options["total_steps"])
     before = folder / (name if name == robot else f"{robot}_{name}")
-    result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, auto_resume=True, **given))
-    print(f"{name}: return {result.evaluation['eval/return']:,.1f}; everything is in {before}")
+    if not (before / "result.json").exists():  # where it has ended
+        result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, auto_resume=True, **given))
+        print(f"{name}: return {result.evaluation['eval/return']:,.1f}; everything is in {before}")
