@@ -315,6 +315,23 @@ def followed(*seeds: Any) -> str:
     return "\n".join(lines)
 
 
+def walked(trainings: dict[str, Any]) -> str:
+    """A table of what trainings of walkers took and what their policies do under pushes."""
+    lines = ["| robot | million steps | minutes | off by at most | falls of 64, pushed | not pushed |"]
+    lines.append("|---" * 6 + "|")
+    for name, seeds in trainings.items():
+        pushed = [each for seed in seeds for each in seed.pushed]
+        velocity = max(max(each.error[:2]) for each in pushed)
+        turning = max(each.error[2] for each in pushed)
+        minutes = ", ".join(f"{seed.processor_seconds / 60:.1f}" for seed in seeds)
+        lines.append(
+            f"| {name} | {seeds[0].steps / 1e6:.1f} | {minutes} "
+            f"| {velocity:.2f} m/s, {turning:.2f} rad/s | {', '.join(f'{e.falls}' for e in pushed)} "
+            f"| {', '.join(f'{seed.calm.falls}' for seed in seeds)} |"
+        )
+    return "\n".join(lines)
+
+
 def fallen(*seeds: Any) -> str:
     """A table of falls by kind of ground and level, of each seed."""
     levels = list(next(iter(seeds[0].values())))
