@@ -317,16 +317,19 @@ def followed(*seeds: Any) -> str:
 
 def walked(trainings: dict[str, Any]) -> str:
     """A table of what trainings of walkers took and what their policies do under pushes."""
-    lines = ["| robot | million steps | minutes | off by at most | falls of 64, pushed | not pushed |"]
+    lines = [
+        "| robot | million steps | minutes | off by at most | falls of 64, pushed | not pushed |"
+    ]
     lines.append("|---" * 6 + "|")
     for name, seeds in trainings.items():
         pushed = [each for seed in seeds for each in seed.pushed]
         velocity = max(max(each.error[:2]) for each in pushed)
         turning = max(each.error[2] for each in pushed)
         minutes = ", ".join(f"{seed.processor_seconds / 60:.1f}" for seed in seeds)
+        falls = ", ".join(f"{each.falls}" for each in pushed)
         lines.append(
             f"| {name} | {seeds[0].steps / 1e6:.1f} | {minutes} "
-            f"| {velocity:.2f} m/s, {turning:.2f} rad/s | {', '.join(f'{e.falls}' for e in pushed)} "
+            f"| {velocity:.2f} m/s, {turning:.2f} rad/s | {falls} "
             f"| {', '.join(f'{seed.calm.falls}' for seed in seeds)} |"
         )
     return "\n".join(lines)

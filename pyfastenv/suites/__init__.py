@@ -101,7 +101,6 @@ ROBOTS = {
     "BerkeleyHumanoidWalk-v0": ("pyfastenv.suites.robots.bipeds:BerkeleyHumanoidWalk", 1000),
     "G1Walk-v0": ("pyfastenv.suites.robots.bipeds:G1Walk", 1000),
     "Go1Trot-v0": ("pyfastenv.suites.robots.go1:Go1Trot", 1000),
-    "RoughQuadruped-v0": ("pyfastenv.suites.robots.quadruped:RoughQuadruped", 750),
     "SmallHumanoid-v0": ("pyfastenv.suites.robots.humanoid:SmallHumanoid", 1000),
     "T1Walk-v0": ("pyfastenv.suites.robots.bipeds:T1Walk", 1000),
 }

@@ -122,7 +122,7 @@ class Go1Trot(Go1):
         return int(self.is_told() and self.clock >= 0.5)
 
     def by_robot(self, action):
-        """What the robot does of an action."""
+        """The action itself, or its mirror image in the second half of a stride."""
         side = self.side()
         return self.action_signs[side] * action[self.action_order[side]]
 
