@@ -90,7 +90,7 @@ def ids_of(options: Options) -> list[str]:
         own = [each for each in ids if not {"condition", "numeral", "thing"} & ids[each].keys()]
         return own + [each for each in ids if "thing" in ids[each]][13::30]
     if options.which == "mjlab":
-        return list(MJLAB)
+        return [env_id for env_id in MJLAB if "Velocity-Flat" in env_id]
     import envpool
 
     theirs = set(envpool.list_all_envs())

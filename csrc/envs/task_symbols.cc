@@ -228,6 +228,7 @@ std::vector<TaskSymbol> TaskSymbols() {
       PYFASTENV_ENGINE(mju_quat2Mat),
       PYFASTENV_ENGINE(mju_mat2Quat),
       PYFASTENV_ENGINE(mju_derivQuat),
+      PYFASTENV_ENGINE(mju_eig3),
       PYFASTENV_ENGINE(mju_quatIntegrate),
       PYFASTENV_ENGINE(mju_quatZ2Vec),
       PYFASTENV_ENGINE(mju_normalize3),

@@ -147,6 +147,8 @@ PLAYGROUND = {
 MJLAB = {
     "Mjlab-Velocity-Flat-Unitree-Go1": ("velocity:VelocityFlatGo1", 1000),
     "Mjlab-Velocity-Flat-Unitree-G1": ("velocity:VelocityFlatG1", 1000),
+    "Mjlab-Velocity-Rough-Unitree-Go1": ("rough:VelocityRoughGo1", 1000),
+    "Mjlab-Velocity-Rough-Unitree-G1": ("rough:VelocityRoughG1", 1000),
 }
 
 

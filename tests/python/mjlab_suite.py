@@ -3,13 +3,14 @@
 ``make parity NAME=mjlab`` compares observations, the reward, every term and what ends an episode,
 for 1,000 steps of each id, and writes down how far they are apart. It goes on where it stopped.
 mjlab's managers and terms compute theirs in float32; its physics is pyfastenv.integrations.mjlab
-under our controls, every substep with the bits of ours.
+under our controls, every substep with the bits of ours, on our rough ground, too.
 """
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
+from unittest.mock import patch
 
 import counts
 import mujoco
@@ -17,9 +18,17 @@ import numpy as np
 
 import pyfastenv
 from pyfastenv.suites import MJLAB
+from pyfastenv.suites.mjlab.rough import GROUND
+from pyfastenv.tasks.language.helpers import ground_height
 
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 EPISODE = 80  # steps at most
+
+
+def lay_our_ground(generator: Any, spec: mujoco.MjSpec) -> None:
+    """Our ground, in the place of what mjlab's generator would make."""
+    GROUND.add_to(spec, body=spec.worldbody.add_body(name="terrain"))
+    generator.terrain_origins = GROUND.origins
 
 
 class Theirs:
@@ -35,6 +44,7 @@ class Theirs:
         import torch
         from mjlab.envs import ManagerBasedRlEnv, manager_based_rl_env
         from mjlab.tasks.registry import load_env_cfg
+        from mjlab.terrains import TerrainGenerator
 
         from pyfastenv.integrations.mjlab import Simulation
 
@@ -45,6 +55,14 @@ class Theirs:
                 self.batch.ctrl[0] = ours.data.ctrl
                 super().step()
 
+            def _sense_kernel(self) -> None:
+                super()._sense_kernel()
+                for sensor in self._sensor_context.raycast_sensors if is_rough else ():
+                    for ray, (x, y, z) in enumerate(sensor._ray_pnt.numpy()[0]):
+                        if z < ground_height(ours.task.model, ours.task.ground, x, y):
+                            sensor._ray_dist.numpy()[0, ray] = -1.0  # as Warp's, from below
+
+        is_rough = hasattr(ours.task, "ground")
         cfg = load_env_cfg(env_id)
         cfg.scene.num_envs, cfg.auto_reset, cfg.curriculum = 1, False, {}
         cfg.observations["actor"].enable_corruption = False
@@ -54,7 +72,9 @@ class Theirs:
                 cfg.rewards[name].weight = weight
         manager_based_rl_env.Simulation = UnderOurControls
         self._torch, self._ours = torch, ours
-        self._env = ManagerBasedRlEnv(cfg, device="cpu")
+        compile_ground = lay_our_ground if is_rough else TerrainGenerator.compile
+        with patch.object(TerrainGenerator, "compile", compile_ground):
+            self._env = ManagerBasedRlEnv(cfg, device="cpu")
         self._robot = self._env.scene["robot"].data
         self._command = self._env.command_manager.get_term("twist")
         self._command._resample_command = lambda env_ids: self._take_command()
@@ -139,7 +159,8 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
         warnings.simplefilter("ignore")  # of mjlab's own dependencies
         theirs = Theirs(env_id, weights, ours)
     rng, gaps, idle, falls, left = np.random.default_rng(0), {}, set(theirs.terms), 0, 0
-    dt, count = ours.task.dt, len(ours.task.pose)
+    dt, count, is_rough = ours.task.dt, len(ours.task.pose), hasattr(ours.task, "ground")
+    scans = 187 * is_rough  # behind the rest in mjlab, of the policy's
     first = 9 + 2 * count  # of the critic's numbers in mjlab: actions and command stand behind
 
     def note(name: str, mine: Any, other: Any) -> None:
@@ -150,6 +171,8 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
 
     for i in range(num_steps):
         if left == 0:
+            if is_rough:
+                ours.task.column, ours.task.level = rng.integers(1, 8), rng.integers(0, 10)
             ours.reset(seed=None if i else 0)  # what a seed would forget, mjlab does not
             kind, size, left = rng.random(), rng.uniform(0.05, 2.0), episode
             ours.data.qvel[3:6] += (kind < 0.3) * rng.uniform(-10.0, 10.0, 3)
@@ -163,10 +186,12 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
         assert theirs.has_our_state(), f"step {i}: other physics"
         assert ended == their_end, f"step {i}"
         note("controls", ours.data.ctrl, theirs.targets)
-        note("policy", obs["policy"], seen["actor"])
-        critic = obs["critic"]
-        shared, rest = critic[: count + 3], critic[count + 3 :]
-        note("critic", np.concatenate((rest[:first], shared, rest[first:])), seen["critic"])
+        note("policy", np.roll(obs["policy"], -scans), seen["actor"])
+        shared, true, feet, scan = np.split(
+            obs["critic"],
+            np.cumsum((count + 3, first, len(obs["critic"]) - count - 3 - first - scans)),
+        )
+        note("critic", np.concatenate((true, shared, scan, feet)), seen["critic"])
         note("reward", reward, their_reward)
         for name, value in terms.items():
             note(name, infos[f"reward_{name}"] / dt, value)

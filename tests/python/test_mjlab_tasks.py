@@ -12,10 +12,16 @@ import pytest
 from plain_python import beside_plain
 
 import pyfastenv
-from pyfastenv.suites import MJLAB, packages, tasks
+from pyfastenv.suites import packages, tasks
+from pyfastenv.suites.mjlab import rough
+from pyfastenv.suites.mjlab.velocity import site_pose
 from pyfastenv.tasks.language.find import load_task
 
-GO1, G1 = MJLAB
+GO1, G1, ROUGH_GO1, ROUGH_G1 = (
+    f"Mjlab-Velocity-{ground}-Unitree-{robot}"
+    for ground in ("Flat", "Rough")
+    for robot in ("Go1", "G1")
+)
 needs_mjlab = pytest.mark.skipif(find_spec("mjlab") is None, reason="needs mjlab's models")
 QUIET: dict[str, Any] = {"randomise": False, "push_velocity": (0.0,) * 6}
 
@@ -27,7 +33,9 @@ def test_without_mjlab_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_mjlab
-@pytest.mark.parametrize("env_id", [GO1, pytest.param(G1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "env_id", [GO1, ROUGH_GO1, *(pytest.param(g1, marks=pytest.mark.slow) for g1 in (G1, ROUGH_G1))]
+)
 def test_rides_lanes_with_the_bits_of_plain_python(env_id: str) -> None:
     count = load_task(tasks()[env_id]["task"]).action_space.shape[0]
     own: dict[str, Any] = {"velocity_every": (0.1, 0.3), "push_every": (0.1, 0.3)}
@@ -35,7 +43,8 @@ def test_rides_lanes_with_the_bits_of_plain_python(env_id: str) -> None:
     own["observation_dict"] = False
     for pair in beside_plain(env_id, 60, num_envs=9, pool={"engine": "lanes"}, **own):
         stats = pair.envs.stats()
-    assert stats["lane_steps"] >= stats["steps"] - 9
+    least = stats["steps"] - 9 if "Flat" in env_id else 0.3 * stats["steps"]
+    assert stats["lane_steps"] >= least
 
 
 @needs_mjlab
@@ -112,3 +121,134 @@ def test_pushes_add_to_all_velocities_and_friction_is_the_feet_s() -> None:
     assert sliding.min() >= 0.3 and sliding.max() <= 1.5
     assert spinning.min() >= 1e-4 and spinning.max() <= 2e-2
     assert np.median(spinning) == pytest.approx(np.sqrt(1e-4 * 2e-2), rel=1.0)
+
+
+@needs_mjlab
+def test_commands_widen_by_steps_as_mjlabs_do() -> None:
+    envs: Any = pyfastenv.make_vec(GO1, 64, stage_over=(0, 40), **QUIET)
+    envs.reset(seed=0)
+    for stage, farthest in enumerate((1.0, 2.0, 3.0)):
+        assert envs.command_ranges["velocity"][1].tolist() == [farthest, 1.0, (0.5, 0.7)[stage > 0]]
+        for _ in range(20):
+            envs.step(np.zeros((64, 12)))
+
+
+# ---- rough ground --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_rough() -> Any:
+    env: Any = pyfastenv.debug(ROUGH_GO1, **QUIET).unwrapped
+    env.reset(seed=0)
+    return env
+
+
+def stand(env: Any, level: int, kind: str, away: Any = (0.0, 0.0), height: float = 0.3) -> None:
+    """Puts the robot on a kind of ground, so far from a tile's middle."""
+    at = rough.GROUND.origins[level, rough.GROUND.names.index(kind)]
+    env.data.qpos[:3] = at + np.array((*away, height))
+    mujoco.mj_forward(env.task.model, env.data)
+    env.task.measure_heights(env.data)
+
+
+def rays(env: Any, place: Any, mat: Any, points: Any, farthest: float) -> Any:
+    """How far below a place the ground is, by MuJoCo's rays; -1: none, or the ground is above."""
+    (x, y), (aside_x, aside_y) = mat.reshape(3, 3)[:2, :2].T
+    ahead = np.array((x, y) if np.hypot(x, y) > 0.1 else (aside_y, -aside_x))
+    ahead /= np.linalg.norm(ahead)
+    found, geom = [], np.zeros(1, np.int32)
+    for forward, left in points:
+        x, y = place[:2] + forward * ahead + left * np.array((-ahead[1], ahead[0]))
+        start = np.array((x, y, place[2] + 9.0))
+        down, groups = np.array([0.0, 0.0, -1.0]), np.array([1, 0, 0, 0, 0, 0], np.uint8)
+        far = mujoco.mj_ray(env.task.model, env.data, start, down, groups, 1, -1, geom) - 9.0
+        found.append(far if 0.0 <= far <= farthest else -1.0)
+    return np.array(found)
+
+
+@needs_mjlab
+def test_scans_and_feet_are_as_rays_say(on_rough: Any) -> None:
+    rng, misses, task, data = np.random.default_rng(0), 0, on_rough.task, on_rough.data
+    grid = [(x, y) for y in np.linspace(-0.5, 0.5, 11) for x in np.linspace(-0.8, 0.8, 17)]
+    ring = [(0.0, 0.0), (0.04, 0.0), (0.0, 0.04), (-0.04, 0.0), (0.0, -0.04)]
+    for kind in rough.GROUND.names * 3:
+        turn, away = rng.normal(size=4), rng.uniform(-3.5, 3.5, 2)
+        data.qpos[3:7] = turn / np.linalg.norm(turn)
+        data.qpos[7:] = task.pose + rng.uniform(-0.3, 0.3, 12)
+        stand(on_rough, 9, kind, away, 0.2)
+        expected = rays(on_rough, data.qpos[:3], data.xmat[task.root_id], grid, 5.0)
+        seen = on_rough._observe()["true_height_scan"]
+        np.testing.assert_allclose(seen, np.where(expected < 0.0, 1.0, 0.2 * expected), atol=1e-6)
+        misses += (expected < 0.0).sum()
+        for i, site in enumerate(task.foot_sites):
+            place, quat = site_pose(task.model, data.qpos, site)
+            pose = np.zeros(9)
+            mujoco.mju_quat2Mat(pose, quat)
+            np.testing.assert_allclose(place, data.site_xpos[site], atol=1e-12)
+            np.testing.assert_allclose(pose, data.site_xmat[site], atol=1e-12)
+            found = rays(on_rough, place, pose, ring, 1.0)
+            hits = found[found >= 0.0]
+            least = hits.min() if len(hits) else np.clip(place[2], 0.0, 1.0)
+            assert task.foot_height[i] == pytest.approx(least, abs=1e-6)
+    assert misses > 100
+
+
+def test_the_normal_is_of_the_plane_that_fits_best() -> None:
+    rng, points = np.random.default_rng(0), np.random.default_rng(1).uniform(-0.8, 0.8, (32, 2))
+    for _ in range(50):
+        slope = rng.uniform(-0.6, 0.6, 2)
+        depths = 3.0 + points @ slope + rng.normal(0.0, 0.05, 32)
+        depths[rng.random(32) < 0.2] = -1.0
+        there = np.column_stack((points, -depths))[depths >= 0.0]
+        normal = np.linalg.eigh(np.cov(there.T))[1][:, 0]
+        ours = rough.plane_normal(points, depths)
+        np.testing.assert_allclose(ours, normal * np.sign(normal[2]), atol=1e-9)
+    up = [0.0, 0.0, 1.0]
+    in_line = np.column_stack((np.linspace(-1.0, 1.0, 32), np.zeros(32)))
+    assert rough.plane_normal(in_line, 2.0 + 0.5 * in_line[:, 0]).tolist() == up
+    assert rough.plane_normal(points, np.where(np.arange(32) < 2, 1.0, -1.0)).tolist() == up
+    assert rough.plane_normal(points, rng.uniform(0.0, 3.0, 32)).tolist() == up  # no plane
+
+
+@needs_mjlab
+def test_levels_move_by_how_far_the_robot_has_come(on_rough: Any) -> None:
+    task, columns = on_rough.task, set()
+
+    def after(level: float, come: float, speed: float) -> float:
+        task.level = level
+        task.trip[:] = come, speed
+        on_rough.reset()
+        columns.add(task.column)
+        origin = rough.GROUND.origins[int(task.level), int(task.column) - 1]
+        assert np.all(abs(on_rough.data.qpos[:2] - origin[:2]) <= 0.5)
+        assert 0.01 <= on_rough.data.qpos[2] - origin[2] - 0.278 <= 0.05
+        return float(task.level)
+
+    assert [after(4, *each) for each in ((4.1, 1), (4.1, 0), (3.9, 0.3), (2.9, 0.6))] == [
+        5,
+        5,
+        4,
+        3,
+    ]
+    assert after(0, 0.0, 1.0) == 0
+    assert len({after(9, 5.0, 0.0) for _ in range(30)}) > 4
+    assert len(columns) == 1
+    on_rough.data.qpos[0] += 1.0
+    on_rough.step(np.zeros(12))
+    assert task.trip[0] == pytest.approx(np.hypot(*(on_rough.data.qpos[:2] - task.start_place)))
+    envs: Any = pyfastenv.make_vec(ROUGH_GO1, 1000)
+    assert set(envs.reset(seed=0)[1]["episode_level"]) == set(range(6))
+    kinds = np.bincount(envs._memory("column")[:, 0].astype(int))[1:]
+    assert kinds == pytest.approx([200, 200, 200, 100, 100, 100, 100], abs=40)
+
+
+@needs_mjlab
+def test_thighs_on_the_ground_and_its_edge_end_episodes_and_tilt_does_not(on_rough: Any) -> None:
+    stand(on_rough, 0, "flat", height=0.1)
+    infos = on_rough.step(np.zeros(12))[4]
+    assert infos["terminated_illegal_contact"] and infos["reward_shank_collision"] < 0.0
+    on_rough.reset()
+    on_rough.data.qpos[:7] = 0.0, 0.0, 1.5, 0.0, 1.0, 0.0, 0.0
+    assert not on_rough.step(np.zeros(12))[2]
+    on_rough.data.qpos[0] = 59.8  # of 60 m
+    assert on_rough.step(np.zeros(12))[4]["terminated_out_of_terrain_bounds"]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from parity import assert_same
+from plain_python import beside_plain
 from pole_task import Pole
 
 import pyfastenv
@@ -152,7 +153,123 @@ def test_commands_that_nobody_draws_have_the_same_calls() -> None:
         envs.set_command("goal", None)
 
 
+class Widening(Driven):
+    """One range widens by steps, the other where the cart has gone far."""
+
+    max_episode_steps = 25
+    stage = pyfastenv.curriculum(0, 2, over=(0, 80))
+    reach = pyfastenv.curriculum(0, 1)
+    farthest = pyfastenv.memory(lasting=True)
+    speed = pyfastenv.command(low=0.0, high=(1, 2, 3), every=0.1, curriculum="stage")
+    where = pyfastenv.command(
+        low=((-1, 0.1), (-2, 0.1)),
+        high=(0.0, 0.4),
+        every=0.1,
+        names=("ahead", "up"),
+        curriculum="reach",
+    )
+
+    def reset(self, data, rng):
+        super().reset(data, rng)
+        self.reach = 1.0 * (self.farthest > 0.03)
+        self.farthest = 0.0
+
+    def step(self, data, action, info):
+        result = super().step(data, action, info)
+        self.farthest = max(self.farthest, abs(data.qpos[0] * self.speed))
+        return result
+
+
+def widened(infos: dict[str, Any], envs: Any) -> None:
+    """Asserts that the infos have the ranges of the stages, and the pool those of them all."""
+    reach, stage = (infos[f"episode_{name}"].astype(int) for name in ("reach", "stage"))
+    assert_same(infos["episode_where_ahead_low"], np.array([-1.0, -2.0])[reach])
+    assert_same(infos["episode_where_up_high"], np.full(len(reach), 0.4))
+    assert_same(infos["episode_speed_high"], stage + 1.0)
+    assert envs.command_ranges["where"][0].tolist() == [-1.0 - reach.max(), 0.1]
+    assert envs.command_ranges["where"][1].tolist() == [0.0, 0.4]
+
+
+@pytest.mark.parametrize("engine", ["mujoco", "lanes"])
+def test_curricula_move_ranges_in_plain_python_alike(engine: str) -> None:
+    speeds, reached = [], set()
+    for pair in beside_plain(Widening, 130, num_envs=8, pool={"engine": engine}):
+        infos = pair.results[-1]
+        widened(infos, pair.envs)
+        speeds.append(infos["speed"])
+        reached |= set(infos["episode_reach"].tolist())
+    assert reached == {0.0, 1.0}
+    for first, last, high in ((0, 40, 1.0), (45, 80, 2.0), (85, 130, 3.0)):
+        assert high - 0.6 < np.max(speeds[first:last]) <= high
+
+
+def test_moved_ranges_are_in_snapshots_and_begin_anew_with_a_seed() -> None:
+    envs, other = (pyfastenv.make_vec(Widening, 4, autoreset_mode="SameStep") for _ in range(2))
+    assert envs.command_ranges["speed"][1] == [1.0]
+    envs.reset(seed=1)
+    for _ in range(50):
+        envs.step(np.ones((4, 1)))
+    assert envs.command_ranges["speed"][1] == [2.0]
+    other.set_state(envs.get_state())
+    for _ in range(50):
+        mine, theirs = (each.step(np.ones((4, 1))) for each in (envs, other))
+        assert_same(mine[0], theirs[0])
+        widened(theirs[4], other)
+    envs.reset(seed=1)
+    assert envs.command_ranges["speed"][1] == [1.0]
+
+
+def test_a_stage_may_be_held_and_one_row_is_for_all() -> None:
+    given: dict[str, Any] = {"stage_over": 0, "reach_start": 1, "where_high": (0.5, 0.6)}
+    envs = pyfastenv.make_vec(Widening, 500, **given)
+    assert envs.command_ranges["speed"][1] == [3.0]
+    infos = envs.reset(seed=0)[1]
+    assert 2.9 < infos["speed"].max() < 3.0
+    assert (infos["where"].min(0) < (-1.9, 0.11)).all()
+    assert (infos["where"].max(0) > (0.45, 0.59)).all()
+    first = pyfastenv.make_vec(Widening, 2, stage_high=1, reach_start=(0, 1))
+    assert first.command_ranges["where"][0].tolist() == [-2.0, 0.1]  # of what will be drawn
+
+
 # ---- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"speed_high": (1, -1, 3)},
+            "Widening.speed: expected low <= high at stage 1, got 0.0 and",
+        ),
+        (
+            {"speed_high": (1, 2)},
+            "curriculum stage from 0 to 1, since low or high have 2 rows, got",
+        ),
+        ({"stage_low": -1}, "Widening.speed: expected its curriculum stage from 0 to 2, since low"),
+        ({"where_low": ((0, 0), (0, 0), (0, 0)), "where_high": ((1, 1), (1, 1))}, "3 rows of 2"),
+        (
+            {"where_low": (1, 2, 3)},
+            "Widening.where_low: expected a number, or 2 of them, or 2 rows",
+        ),
+        ({"stage_high": "far"}, "Widening.stage_high: expected a number, got 'far'"),
+    ],
+)
+def test_moved_ranges_that_cannot_be(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        pyfastenv.make_vec(Widening, 1, **given)
+
+
+def test_a_curriculum_must_be_there() -> None:
+    class Lost(Driven):
+        level = pyfastenv.curriculum(0, 1)
+        speed = pyfastenv.command(low=0, high=(1, 2), every=1, curriculum="levl")
+
+    with pytest.raises(ValueError, match="Lost has no curriculum 'levl'; there are level"):
+        pyfastenv.make_vec(Lost, 1)
+    with pytest.raises(
+        TypeError, match="curriculum is for commands that are drawn: expected every"
+    ):
+        pyfastenv.command(low=0, high=1, curriculum="level")
 
 
 @pytest.mark.parametrize(

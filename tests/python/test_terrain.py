@@ -25,6 +25,7 @@ KINDS: dict[str, terrain.Kind] = {
     "grid": terrain.random_grid(0.4, (0.02, 0.1)),
     "obstacles": terrain.discrete_obstacles((0.4, 1.0), (0.03, 0.12), 30),
     "stones": terrain.stepping_stones((0.3, 0.8), (0.05, 0.2), 0.02),
+    "bordered": terrain.bordered(terrain.random_grid(0.4, (0.02, 0.1)), 1.0),
 }
 GROUND = terrain.Terrain(KINDS, 3, size=6.0, border_width=2.0, seed=1)
 
@@ -37,7 +38,7 @@ def tile(ground: terrain.Terrain, level: int, name: str) -> Any:
 
 
 def test_kinds_are_what_their_names_say() -> None:
-    assert GROUND.heights.shape == (3 * 60 + 40 + 1, 10 * 60 + 40 + 1)
+    assert GROUND.heights.shape == (3 * 60 + 40 + 1, 11 * 60 + 40 + 1)
     assert not tile(GROUND, 2, "flat")[1:-1, 1:-1].any()
     stairs = tile(GROUND, 2, "stairs")
     assert stairs.max() == pytest.approx(0.6)  # six steps of 10 cm, up to the platform
@@ -59,6 +60,10 @@ def test_kinds_are_what_their_names_say() -> None:
     for name in ("slope", "stairs", "pit", "wave", "rough", "grid", "obstacles"):
         spreads = [np.ptp(tile(GROUND, level, name)[1:-1, 1:-1]) for level in range(3)]
         assert spreads[0] < spreads[1] < spreads[2], name
+    bordered = tile(GROUND, 2, "bordered").copy()
+    assert np.ptp(bordered[11:50, 11:50]) > 0.1
+    bordered[10:51, 10:51] = 0.0
+    assert not bordered[1:-1, 1:-1].any()
     holes = [(tile(GROUND, level, "stones") == -1.0).mean() for level in range(3)]
     assert holes[0] < holes[1] < holes[2]
     fine = tile(GROUND, 2, "fine")[1:-1, 1:-1] / 0.005
@@ -92,11 +97,11 @@ def straight_down(model: Any, data: Any, x: float, y: float) -> float:
 
 def test_origins_are_where_robots_may_stand() -> None:
     model, data = compiled(GROUND)
-    assert GROUND.origins.shape == (3, 10, 3)
+    assert GROUND.origins.shape == (3, 11, 3)
     for level, row in enumerate(GROUND.origins):
         for name, (x, y, z) in zip(GROUND.names, row, strict=True):
             assert (x, y) == pytest.approx(
-                (6.0 * (level - 1), 6.0 * (GROUND.names.index(name) - 4.5))
+                (6.0 * (level - 1), 6.0 * (GROUND.names.index(name) - 5.0))
             )
             near = [
                 straight_down(model, data, x + dx, y + dy)

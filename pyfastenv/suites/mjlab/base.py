@@ -32,7 +32,7 @@ def by_name(names, values, default=0.0):
 
 
 class Robot(Task):
-    """A robot of mjlab's on a plane, moved by servos. A step is 20 ms.
+    """A robot of mjlab's, moved by servos. A step is 20 ms.
 
     What a subclass says: ``joints``, how many; the other class attributes.
 
@@ -83,8 +83,7 @@ class Robot(Task):
             touch = self.of_parts | (self.of_soles if is_sole else {})
             for name, value in touch.items() if collides else ():
                 setattr(geom, name, value)
-        ground = spec.worldbody.add_body(name="terrain")
-        ground.add_geom(name="terrain", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.01))
+        self.lay_ground(spec, spec.worldbody.add_body(name="terrain"))
         spec.attach(robot, prefix="robot/", frame=spec.worldbody.add_frame())
         self.measure(spec)
         model = spec.compile()
@@ -94,6 +93,10 @@ class Robot(Task):
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE  # MuJoCo Warp has none
         return model
+
+    def lay_ground(self, spec, body):
+        """Adds the ground to its body: a plane."""
+        body.add_geom(name="terrain", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.01))
 
     def measure(self, spec):
         """Adds the sensors: of each foot, whether it touches the ground, and its force on it."""
@@ -134,6 +137,15 @@ def add_contacts(spec, name, data, kind, part, other_kind, other):
     sensor = spec.add_sensor(name=name, type=mujoco.mjtSensor.mjSENS_CONTACT, intprm=data)
     sensor.objtype, sensor.objname = kind, f"robot/{part}"
     sensor.reftype, sensor.refname = other_kind, other
+
+
+def add_hits(spec, name, part, other_kind=_BODY, other="terrain"):
+    """Adds a sensor of the first contact's force between a part of the robot and another.
+
+    The part is a geom where the other is a body, such as the ground, else a body's subtree.
+    """
+    kind = _GEOM if other_kind == _BODY else _TREE
+    add_contacts(spec, name, (_FORCE, _NO_REDUCTION, 1), kind, part, other_kind, other)
 
 
 def add_servo(robot, joint, inertia, torque):
@@ -204,5 +216,4 @@ class G1(Robot, joints=29):
 
     def measure(self, spec):
         super().measure(spec)
-        data = _FORCE, _NO_REDUCTION, 1
-        add_contacts(spec, "self_contact", data, _TREE, "pelvis", _TREE, "robot/pelvis")
+        add_hits(spec, "self_contact", "pelvis", _TREE, "robot/pelvis")

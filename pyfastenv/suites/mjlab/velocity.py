@@ -1,4 +1,4 @@
-"""Go1 and G1 follow a velocity on flat ground, by mjlab's terms.
+"""Go1 and G1 follow a velocity, by mjlab's terms; here on flat ground.
 
 Formulas: mjlab 1.6, tasks/velocity (velocity_env_cfg.py, config, mdp) and envs/mdp.
 """
@@ -9,7 +9,7 @@ import numpy as np
 from pyfastenv.suites.mjlab.base import FEET, G1, Go1, Robot, by_name
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.tasks.language.commands import MOTION
-from pyfastenv.tasks.language.fields import command, memory
+from pyfastenv.tasks.language.fields import command, curriculum, memory
 from pyfastenv.tasks.language.helpers import in_frame, projected_gravity
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.randomise import log_uniform, shift
@@ -22,16 +22,19 @@ OF_FEET = ("foot_height", "foot_air_time", "foot_contact", "foot_contact_forces"
 TRUE = tuple(f"true_{name}" for name in SEEN)
 _OF_SITE, _OF_BODY = mujoco.mjtObj.mjOBJ_SITE, mujoco.mjtObj.mjOBJ_XBODY
 _TOLERANCE, _FORWARD_LEAST, _STIFFNESS = 1e-6, 0.3, 0.5  # mjlab's tolerance [s], least speed, gain
+OWN, SHANKS, TRUNK, THIGHS = range(4)
+_HARD = 10.0  # force of a contact that counts [N]
 
 
 class Velocity(Robot):
-    """A robot on flat ground follows a velocity, and is pushed.
+    """A robot follows a velocity, and is pushed; on flat ground, but for what subclasses change.
 
     What a subclass says: ``feet_count``. As in mjlab, a reward is of what the last substep was
     computed from, and of heights of feet as the last observation had them; an observation is of the
     new state, but for contacts.
 
     Attributes:
+        stage: Of mjlab's curriculum of commands, by steps of the environment.
         velocity: The command, in the robot's frame: forward, sideways [m/s], turning [rad/s]. What
             is drawn is changed in these shares of cases; what is held is not.
         forward_share: How often it is straight ahead.
@@ -42,6 +45,9 @@ class Velocity(Robot):
         push_velocity: The most that a push adds to the root's velocities, along the world's axes
             and about them [m/s, rad/s]; 0: no pushes.
         upright_body: The body that is to be upright.
+        most_tilt: Of the root, before an episode ends [rad].
+        touches: Sensors of contacts, and what those harder than 10 N count as: ``OWN``, among the
+            robot's parts, or with the ground of ``SHANKS``, ``TRUNK`` or ``THIGHS``.
         widths: Of joints, by patterns, the distance from the default pose at which ``pose`` is 1/e
             where the robot is to stand, to walk and to run [rad].
         walking_speed, running_speed: From which commands on it is to, both speeds' sum.
@@ -56,12 +62,19 @@ class Velocity(Robot):
         "joint_vel": uniform(-1.5, 1.5),
     }
     observation_dict = {"policy": (*SEEN, *SHARED), "critic": (*SHARED, *TRUE, *OF_FEET)}
+    stage = curriculum(0, 2, over=(0, 10_000 * 24))
     velocity = command(
-        low=(-1.0, -1.0, -0.5), high=(1.0, 1.0, 0.5), every=(3.0, 8.0), standing=0.1, names=MOTION
+        low=((-1.0, -1.0, -0.5), (-1.5, -1.0, -0.7), (-2.0, -1.0, -0.7)),
+        high=((1.0, 1.0, 0.5), (2.0, 1.0, 0.7), (3.0, 1.0, 0.7)),
+        every=(3.0, 8.0),
+        standing=0.1,
+        names=MOTION,
+        curriculum="stage",
     )
     forward_share, heading_share, every_substep = 0.2, 0.3, False
     push_every, push_velocity = (1.0, 3.0), (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)
-    upright_body = ""
+    upright_body, most_tilt = "", np.radians(70.0)
+    touches: dict[str, int] = {}
     widths: tuple[dict[str, float], ...] = ({}, {}, {})
     walking_speed, running_speed, target_height = 0.05, 1.5, 0.1
 
@@ -88,11 +101,14 @@ class Velocity(Robot):
             by_name(self.joint_names(), width, np.nan) for width in self.widths
         )
         self.upright_id = self.model.body(f"robot/{self.upright_body}").id
+        self.touch_kind = np.array([*self.touches.values()] or [-1])
+        self.touch_at = np.array([self.model.sensor(name).adr[0] for name in self.touches] or [0])
 
     def reset(self, data, rng):
         data.qpos[:] = self.home
         data.qpos[:2] = rng.uniform(-0.5, 0.5, 2)
         data.qpos[2] += rng.uniform(0.01, 0.05)
+        data.qpos[:3] += self.origin(rng)
         self.bias[:] = rng.uniform(-self.encoder_bias, self.encoder_bias, len(self.bias))
         turn = rng.uniform(-3.14, 3.14)
         data.qpos[3], data.qpos[6] = np.cos(0.5 * turn), np.sin(0.5 * turn)
@@ -100,6 +116,10 @@ class Velocity(Robot):
         self.draw_kind(rng)
         self.take_kind(rng)
         self.measure_heights(data)
+
+    def origin(self, rng):
+        """Where an episode starts, ``(3,)`` [m]."""
+        return np.zeros(3)
 
     # ---- the command ---------------------------------------------------------------------------
 
@@ -129,15 +149,16 @@ class Velocity(Robot):
             heading = np.arctan2(2.0 * (x * y + w * z), 1.0 - 2.0 * (y * y + z * z))
             left = kind[0] - heading
             turning = _STIFFNESS * np.arctan2(np.sin(left), np.cos(left))
-            found[2] = min(max(turning, self.velocity_low[2]), self.velocity_high[2])
+            stage = int(self.stage)
+            found[2] = min(max(turning, self.velocity_low[stage, 2]), self.velocity_high[stage, 2])
         return found
 
-    # ---- feet ----------------------------------------------------------------------------------
+    # ---- what touches --------------------------------------------------------------------------
 
     def measure_heights(self, data):
         """The feet's in the new state, of which mjData knows no places yet [m]."""
         for i in range(len(self.foot_sites)):
-            place = site_place(self.model, data.qpos, self.foot_sites[i])
+            place, _ = site_pose(self.model, data.qpos, self.foot_sites[i])
             self.foot_height[i] = min(max(place[2], 0.0), 1.0)  # as far as mjlab's rays go
 
     def feel(self, data, dt):
@@ -147,23 +168,36 @@ class Velocity(Robot):
             self.air_time[i] = 0.0 if stands else self.air_time[i] + dt
             self.contact_time[i] = self.contact_time[i] + dt if stands else 0.0
 
-    def collisions(self, data):
-        """1 if the robot hits itself, else 0."""
-        return 0.0
+    def touching(self, data):
+        """Which of ``touches`` there are, 0 or 1, ``(4,)``."""
+        found = np.zeros(4)
+        for i in range(len(self.touch_at)):
+            at, kind = self.touch_at[i], self.touch_kind[i]
+            if kind >= 0 and t.length(data.sensordata[at : at + 3]) > _HARD:
+                found[kind] = 1.0
+        return found
 
     def advance(self, data, action):
-        """Runs the physics; counts the substeps in which the robot hits itself."""
+        """Runs the physics; counts the substeps in which there are ``touches``, ``(4,)``."""
         if not self.every_substep:
             self.simulate(data)
             self.feel(data, self.dt)
-            return self.frame_skip * self.collisions(data)
-        hits, ctrl = 0.0, np.zeros(len(action))
+            return self.frame_skip * self.touching(data)
+        hits, ctrl = np.zeros(4), np.zeros(len(action))
         self.control(action, ctrl)
         for _ in range(self.frame_skip):
             self.simulate(data, ctrl, 1)
             self.feel(data, self.dt / self.frame_skip)
-            hits += self.collisions(data)
+            hits += self.touching(data)
         return hits
+
+    def tilt(self, data):
+        """The square of the sine of the upright body's angle from upright."""
+        return t.squares(data.xmat[self.upright_id, 6:8])
+
+    def is_out(self, data):
+        """Whether the robot leaves the ground."""
+        return False
 
     # ---- a step --------------------------------------------------------------------------------
 
@@ -182,6 +216,8 @@ class Velocity(Robot):
         foot_slip=-0.1,
         soft_landing=-1e-5,
         self_collisions=0.0,
+        shank_collision=0.0,
+        trunk_head_collision=0.0,
     )
     def step(self, data, action, info, rng):
         self.take_kind(rng)
@@ -192,7 +228,6 @@ class Velocity(Robot):
         mujoco.mj_objectVelocity(self.model, data, _OF_BODY, self.root_id, own, 1)
         miss = t.distance(told[:2], own[3:5]) + own[5] * own[5]
         turn_miss = np.square(told[2] - own[2]) + t.squares(own[:2])
-        tilt = t.squares(data.xmat[self.upright_id, 6:8])
         flies, clearance, swing, slip, landing = 0.0, 0.0, 0.0, 0.0, 0.0
         for i in range(len(self.foot_sites)):
             at, velocity = self.foot_at[i], np.zeros(6)
@@ -215,7 +250,7 @@ class Velocity(Robot):
         terms = {
             "track_linear_velocity": dt * np.exp(-miss / 0.25),
             "track_angular_velocity": dt * np.exp(-turn_miss / 0.5),
-            "upright": dt * np.exp(-tilt / 0.2),
+            "upright": dt * np.exp(-self.tilt(data) / 0.2),
             "pose": dt * np.exp(-strays / len(self.pose)),
             "body_ang_vel": dt * t.squares(data.cvel[self.upright_id, :2]),
             "angular_momentum": dt * t.squares(data.sensor("root_angmom").data),
@@ -226,15 +261,21 @@ class Velocity(Robot):
             "foot_swing_height": dt * moves * swing,
             "foot_slip": dt * moves * slip,
             "soft_landing": dt * moves * landing,
-            "self_collisions": dt * hits,
+            "self_collisions": dt * hits[OWN],
+            "shank_collision": dt * hits[SHANKS],
+            "trunk_head_collision": dt * hits[TRUNK],
         }
-        fell = np.arccos(min(max(data.xmat[self.root_id, 8], -1.0), 1.0)) > np.radians(70.0)
+        fell = np.arccos(min(max(data.xmat[self.root_id, 8], -1.0), 1.0)) > self.most_tilt
         t.note_misses(self.misses, told, own[3:5], own[2], info)
         info["command"] = told
         self.last_action[:] = action
         self.suffer_pushes(data, rng)
         self.measure_heights(data)
-        return terms, {"fell_over": fell}
+        return terms, {
+            "fell_over": fell,
+            "illegal_contact": hits[THIGHS] > 0.0,
+            "out_of_terrain_bounds": self.is_out(data),
+        }
 
     def suffer_pushes(self, data, rng):
         """Sets the root's velocity where a push is due: that of the last substep's start, more."""
@@ -278,13 +319,14 @@ class Velocity(Robot):
         obs["foot_contact_forces"] = forces
 
 
-def site_place(model, qpos, site):
-    """The place in the world of a site of a robot with a free root and hinges, by its state.
+def site_pose(model, qpos, site):
+    """Finds a site of a robot with a free root and hinges in the world, by the robot's state.
 
     Returns:
-        ``(3,)`` [m].
+        Its place ``(3,)`` [m] and orientation ``(4,)``.
     """
-    place, turned, quat = model.site_pos[site].copy(), np.zeros(3), np.zeros(4)
+    place, pose, turned = model.site_pos[site].copy(), model.site_quat[site].copy(), np.zeros(3)
+    quat, product = np.zeros(4), np.zeros(4)
     body = model.site_bodyid[site]
     while model.jnt_type[model.body_jntadr[body]] != 0:  # not the free one
         joint = model.body_jntadr[body]
@@ -294,9 +336,12 @@ def site_place(model, qpos, site):
         mujoco.mju_rotVecQuat(turned, place - anchor, quat)
         mujoco.mju_rotVecQuat(place, turned + anchor, model.body_quat[body])
         place += model.body_pos[body]
+        mujoco.mju_mulQuat(product, quat, pose)
+        mujoco.mju_mulQuat(pose, model.body_quat[body], product)
         body = model.body_parentid[body]
     mujoco.mju_rotVecQuat(turned, place, qpos[3:7])
-    return turned + qpos[:3]
+    mujoco.mju_mulQuat(product, qpos[3:7], pose)
+    return turned + qpos[:3], product
 
 
 _SOLES = tuple(f"robot/{foot}_foot_collision" for foot in FEET)
@@ -325,6 +370,7 @@ class VelocityFlatG1(G1, Velocity, feet_count=2):
     """mjlab's Mjlab-Velocity-Flat-Unitree-G1."""
 
     upright_body = "torso_link"
+    touches = {"self_contact": OWN}
     body_ang_vel_weight, angular_momentum_weight, self_collisions_weight = -0.05, -0.02, -1.0
     randomise = {
         "geom_friction": between(
@@ -357,6 +403,3 @@ class VelocityFlatG1(G1, Velocity, feet_count=2):
             ".*shoulder_roll.*": 0.2, ".*shoulder_yaw.*": 0.15, ".*elbow.*": 0.35, ".*wrist.*": 0.3,
         },
     )  # fmt: skip
-
-    def collisions(self, data):
-        return 1.0 * (t.length(data.sensor("self_contact").data) > 10.0)

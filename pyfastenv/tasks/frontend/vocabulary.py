@@ -195,6 +195,7 @@ MUJOCO_PURE = {
     "mju_derivQuat": "4 4 3",
     "mju_quatIntegrate": "4 3 f",
     "mju_quatZ2Vec": "4 3",
+    "mju_eig3": "3 9 4 9",
     "mju_normalize3": "3",
     "mju_normalize4": "4",
 }

@@ -20,28 +20,35 @@ def setting_name(command: str, setting: str) -> str:
     return f"{command}_{setting}"
 
 
-def finite_numbers(value: Any, count: int, where: str, others: str) -> Any:
-    """A number, for all of them, or so many, as an array ``(count,)``; integers stay such.
+def finite_numbers(value: Any, shape: int | tuple[int, ...], where: str, others: str) -> Any:
+    """A number, for all of them, or so many, as an array of a shape; integers stay such.
 
     Raises:
         ValueError: They are others; ``where`` and ``others`` are words of the message.
     """
     try:
-        array = np.array(np.broadcast_to(np.asarray(value), (count,)))
+        array = np.array(np.broadcast_to(np.asarray(value), shape))
         array = array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
     except (TypeError, ValueError):
         array = np.full(1, np.nan)
     if not np.isfinite(array).all():
-        what = "a number" + (f", or {others}" if count > 1 else "")
+        what = "a number" + (f", or {others}" if np.prod(shape) > 1 else "")
         raise ValueError(f"{where}: expected {what}, got {value!r}")
     return array
 
 
 def check_command(
-    name: str, command: Drawn, given: Mapping[str, Any], owner: str
+    name: str,
+    command: Drawn,
+    given: Mapping[str, Any],
+    owner: str,
+    values: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     """The parameters of a drawn command as arrays, ``(size,)``, or of two; ``standing`` a number,
-    or ``(size,)`` where it was declared so.
+    or ``(size,)`` where it was declared so; bounds that a curriculum moves ``(stages, size)``.
+
+    Args:
+        values: The least and the greatest value of its curriculum.
 
     Raises:
         ValueError: One is not what :func:`pyfastenv.command` says.
@@ -52,11 +59,15 @@ def check_command(
         where, others = f"{owner}.{setting_name(name, setting)}", f"{expected} of them"
         return finite_numbers(given[setting], expected, where, others).astype(np.float64)
 
-    low, high, every = numbers("low", count), numbers("high", count), numbers("every", 2)
-    standing = numbers("standing", count if each else 1)
+    if values is None:
+        low, high = numbers("low", count), numbers("high", count)
+    else:
+        low, high = _stages(name, command, given, owner, values)
+    every, standing = numbers("every", 2), numbers("standing", count if each else 1)
     if not (low <= high).all():
+        stage = "" if values is None else f" at stage {np.argwhere(low > high)[0, 0]}"
         raise ValueError(
-            f"{owner}.{name}: expected low <= high, got {given['low']} and {given['high']}"
+            f"{owner}.{name}: expected low <= high{stage}, got {given['low']} and {given['high']}"
         )
     if not 0.0 < every[0] <= every[1]:
         raise ValueError(
@@ -70,6 +81,39 @@ def check_command(
         )
     shown = standing if each else float(standing[0])
     return {"low": low, "high": high, "every": every, "standing": shown}
+
+
+def _stages(
+    name: str, command: Drawn, given: Mapping[str, Any], owner: str, values: tuple[float, float]
+) -> tuple[Any, Any]:
+    """The bounds of a command that a curriculum moves, ``(stages, size)``."""
+    vector, count = command.size is not None, command.size or 1
+    rows = [len(given[side]) for side in ("low", "high") if np.ndim(given[side]) == 1 + vector]
+    stages = max(rows, default=1 + int(values[1]))
+    if not 0.0 <= values[0] <= values[1] < stages:
+        raise ValueError(
+            f"{owner}.{name}: expected its curriculum {command.curriculum} from 0 to "
+            f"{stages - 1}, since low or high have {stages} rows, got {values[0]:g} to "
+            f"{values[1]:g}"
+        )
+    found = []
+    for side in ("low", "high"):
+        of_one = vector or np.ndim(given[side]) != 1
+        bound = given[side] if of_one else np.reshape(given[side], (-1, 1))
+        others = f"{count} of them, or {stages} rows of {count}" if vector else f"{stages} of them"
+        where = f"{owner}.{setting_name(name, side)}"
+        found.append(finite_numbers(bound, (stages, count), where, others).astype(np.float64))
+    return found[0], found[1]
+
+
+def range_infos(name: str, command: Drawn) -> dict[str, tuple[str, int]]:
+    """The infos that show the range of a command that a curriculum moves: side and element."""
+    elements = command.names or ([""] if command.size is None else range(command.size))
+    return {
+        f"episode_{'_'.join(filter(None, (name, str(element), side)))}": (side, i)
+        for i, element in enumerate(elements)
+        for side in ("low", "high")
+    }
 
 
 def check_command_name(fields: Mapping[str, Any], name: str, owner: str) -> None:
@@ -112,8 +156,19 @@ def hold_commands(commands: Commands) -> str:
 
 
 def show(commands: Commands) -> str:
-    """The code that writes commands into the infos."""
-    return "".join(f"info[{name!r}] = self.{name}\n" for name in commands)
+    """The code that writes commands into the infos, and the ranges that curricula move."""
+    code = "".join(f"info[{name!r}] = self.{name}\n" for name in commands)
+    for name, each in commands.items():
+        if each.curriculum:
+            code += _stage(name, each)
+            for info, (side, i) in range_infos(name, each).items():
+                code += f"info[{info!r}] = self.{setting_name(name, side)}[stage, {i}]\n"
+    return code
+
+
+def _stage(name: str, command: Drawn) -> str:
+    rows = f"len(self.{setting_name(name, 'low')})"
+    return f"stage = min(max(int(self.{command.curriculum}), 0), {rows} - 1)\n"
 
 
 def draw_when_due(commands: Commands) -> str:
@@ -129,14 +184,17 @@ def draw_when_due(commands: Commands) -> str:
 def _draw(name: str, command: Drawn) -> str:
     low, high, every, standing = (f"self.{setting_name(name, s)}" for s in COMMAND_SETTINGS)
     until = f"self.{until_name(name)} = data.time + rng.uniform({every}[0], {every}[1])\n"
+    row = ""
+    if command.curriculum:
+        row, until = "stage, ", _stage(name, command) + until
     if command.size is None:
         zero = f"self.{name} = 0.0\n"
-        draw = f"self.{name} = rng.uniform({low}[0], {high}[0])\n"
+        draw = f"self.{name} = rng.uniform({low}[{row}0], {high}[{row}0])\n"
     else:
         zero = f"self.{name}[:] = 0.0\n"
         draw = (
             f"for i in range({command.size}):\n"
-            f"    self.{name}[i] = rng.uniform({low}[i], {high}[i])\n"
+            f"    self.{name}[i] = rng.uniform({low}[{row}i], {high}[{row}i])\n"
         )
     if np.ndim(command.standing) > 0:
         still = f"    if rng.random() < {standing}[i]:\n        self.{name}[i] = 0.0\n"

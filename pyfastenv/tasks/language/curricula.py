@@ -56,6 +56,18 @@ def check_curriculum(
     return {"low": low, "high": high, "start": start.astype(kind)}
 
 
+def values_of(name: str, task: Any, *, first: bool = False) -> tuple[float, float]:
+    """The least and the greatest value of a task's curriculum; ``first``: of those it begins at."""
+    low, high = (float(getattr(task, setting_name(name, each))) for each in ("low", "high"))
+    if not first:
+        return min(low, high), max(low, high)
+    if task.curricula()[name].over is None:
+        start = getattr(task, setting_name(name, "start"))
+        return float(start[0]), float(start[1])
+    begun = high if getattr(task, setting_name(name, "over"))[1] == 0.0 else low
+    return begun, begun
+
+
 def begin(curricula: Curricula, starts: Mapping[str, Any]) -> str:
     """The code before ``reset``: an environment's first one starts what episodes move."""
     code = ""

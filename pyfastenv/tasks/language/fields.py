@@ -40,6 +40,7 @@ class Drawn(Memory):
     every: Any
     standing: Any
     names: tuple[str, ...] = ()
+    curriculum: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ def command(
     every: Any = None,
     standing: Any = 0.0,
     names: Sequence[str] = (),
+    curriculum: str | None = None,
 ) -> Any:
     """Numbers of each environment's own that methods read, and that come from outside of them.
 
@@ -126,6 +128,14 @@ def command(
 
         velocity = pyfastenv.command(low=(-0.5, -0.3, -1), high=(1, 0.3, 1), every=(3, 8))
 
+    With ``curriculum``, the name of one, the range moves with it: ``low`` and ``high`` have a row
+    for each of its values 0, 1, 2 … (a number: of a command that is one number), or one row for
+    all, and what is drawn is of the whole part of its value. Infos have the range in force, by
+    element: ``episode_speed_low``, ``episode_velocity_forward_high``::
+
+        stage = pyfastenv.curriculum(0, 2, over=(0, 20000))  # 1 from 10000 steps on, then 2
+        speed = pyfastenv.command(low=0, high=(1, 2, 3), every=5, curriculum="stage")
+
     Args:
         size: Of a vector; None means one number, or as many as ``low`` and ``high`` have.
         low: The least, of every element; with ``every`` a number for each may be given.
@@ -134,20 +144,28 @@ def command(
         standing: Probability that a drawn command is zero, all of it; or of each element, that it
             is: ``standing=(0.1, 0.7, 0.5)`` draws many commands along one axis.
         names: What its numbers are called, for who reads them: ``("forward", "turning")``.
+        curriculum: That which moves the range of a command that is drawn, by its name.
 
     Raises:
-        TypeError: Bounds for each element without ``every``. ValueError: A range that is empty, a
-            probability that is none, or not as many names as numbers.
+        TypeError: Bounds for each element, or a curriculum, without ``every``. ValueError: A range
+            that is empty, a probability that is none, or not as many names as numbers.
     """
     if every is not None:
-        sizes = {np.size(bound) for bound in (low, high, standing) if np.ndim(bound) > 0}
+        one = low, high
+        if curriculum is not None:
+            rows = size is not None or any(np.ndim(bound) > 1 for bound in one)
+            one = tuple(bound[0] if np.ndim(bound) == 1 + rows else bound for bound in one)
+        sizes = {np.size(bound) for bound in (*one, standing) if np.ndim(bound) > 0}
         if len(sizes | ({size} if size and sizes else set())) > 1:
             raise ValueError(
                 f"command: low, high and standing: expected as many numbers of each, or one, got "
                 f"{low!r}, {high!r} and {standing!r}{f' of size {size}' if size else ''}"
             )
         size = sizes.pop() if size is None and sizes else size
-        return Drawn(_size("command", size), low, high, every, standing, _names(names, size))
+        drawn = low, high, every, standing, _names(names, size), curriculum
+        return Drawn(_size("command", size), *drawn)
+    if curriculum is not None:
+        raise TypeError("command: curriculum is for commands that are drawn: expected every, too")
     if np.any(standing):
         raise ValueError("command: standing is for commands that are drawn: expected every, too")
     for name, bound in (("low", low), ("high", high)):

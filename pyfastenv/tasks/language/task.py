@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, check_command, setting_name
-from pyfastenv.tasks.language.curricula import check_curriculum, curriculum_settings, range_error
+from pyfastenv.tasks.language.curricula import (
+    check_curriculum,
+    curriculum_settings,
+    range_error,
+    values_of,
+)
 from pyfastenv.tasks.language.fields import Command, Curriculum, Drawn, Memory, parts_of
 from pyfastenv.tasks.language.places import place_in_class, placed
 from pyfastenv.tasks.language.randomise import check_randomise, parts_drawn
@@ -199,12 +204,14 @@ class Task:
         self._fields |= {part.until: Memory(None) for part in self._parts_drawn if part.draw.every}
         self._check_timestep()
         self._check_spelling()
-        for name, field in self._fields.items():
+        curricula_first = sorted(self._fields.items(), key=lambda item: isinstance(item[1], Drawn))
+        for name, field in curricula_first:
             given = {each: getattr(self, setting_name(name, each)) for each in settings_of(field)}
             checked: dict[str, Any] = {}
             with placed(cls, name):
                 if isinstance(field, Drawn):
-                    checked = check_command(name, field, given, cls.__name__)
+                    values = self._values_of(field)
+                    checked = check_command(name, field, given, cls.__name__, values)
                 elif isinstance(field, Curriculum):
                     checked = check_curriculum(name, field, given, cls.__name__)
             for each, value in checked.items():
@@ -253,6 +260,16 @@ class Task:
     def curricula(self) -> dict[str, Curriculum]:
         """The numbers that make it harder."""
         return {name: each for name, each in self._fields.items() if isinstance(each, Curriculum)}
+
+    def _values_of(self, command: Drawn) -> tuple[float, float] | None:
+        """The least and the greatest value of the curriculum that moves a command's range."""
+        name, known = command.curriculum, self.curricula()
+        if name is not None and name not in known:
+            raise ValueError(
+                f"{type(self).__name__} has no curriculum {name!r}; there are "
+                f"{', '.join(known) or 'none'}"
+            )
+        return None if name is None else values_of(name, self)
 
     @classmethod
     def _own_names(cls) -> list[str]:

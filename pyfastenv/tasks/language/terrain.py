@@ -222,6 +222,23 @@ def stepping_stones(
     return heights
 
 
+def bordered(kind: Kind, border_width: float) -> Kind:
+    """A kind with flat ground at 0 around it, as its tile's edge.
+
+    Args:
+        kind: Of the square inside, which is smaller by twice the border.
+        border_width: [m].
+    """
+
+    def heights(difficulty: float, tile: Tile, rng: np.random.Generator) -> Heights:
+        half = 0.5 * tile.size - border_width
+        x, y = (np.clip(places, -half, half) for places in (tile.x, tile.y))
+        inside = tile.radius <= half + _EDGE
+        return np.where(inside, kind(difficulty, Tile(x, y, 2.0 * half), rng), 0.0)
+
+    return heights
+
+
 class Terrain:
     """Squares of ground in one height field: a kind for each column, harder from row to row.
 
@@ -289,12 +306,15 @@ class Terrain:
                     heights[centre].max(),
                 )
 
-    def add_to(self, spec: mujoco.MjSpec, name: str = "terrain", **geom: Any) -> Any:
+    def add_to(
+        self, spec: mujoco.MjSpec, name: str = "terrain", *, body: Any = None, **geom: Any
+    ) -> Any:
         """Adds it to a model as a height field, and a geom of the world.
 
         Args:
             spec: The model's.
             name: Of both.
+            body: Of the geom, which stands at the origin and is not turned; None: the world.
             **geom: Further attributes of the geom: ``friction``, ``material`` …
 
         Returns:
@@ -314,7 +334,7 @@ class Terrain:
             ],
             userdata=(self.heights.T - low).ravel().tolist(),
         )
-        return spec.worldbody.add_geom(
+        return (body or spec.worldbody).add_geom(
             name=name,
             type=mujoco.mjtGeom.mjGEOM_HFIELD,
             hfieldname=name,

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from pyfastenv import _core
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.language.commands import MOTION, check_command_name, command_values
-from pyfastenv.tasks.language.fields import Command, Drawn, given_name, held_name
+from pyfastenv.tasks.language.curricula import values_of
+from pyfastenv.tasks.language.fields import (
+    Command,
+    Drawn,
+    count_name,
+    given_name,
+    held_name,
+)
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place
@@ -126,19 +133,38 @@ class TaskVectorEnv(FastVectorEnv):
     def command_ranges(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """The least and the greatest that a command is drawn or sampled from, by its name.
 
-        Each is ``(size,)``, or ``(1,)`` of a number.
+        Each is ``(size,)``, or ``(1,)`` of a number. Where a curriculum moves the range, it is that
+        of all environments together, now.
+
+        Raises:
+            BusyError: Environments have been sent, and a curriculum moves one.
         """
         found = {}
-        for name, field in self.task._fields.items():
-            if not isinstance(field, Command | Drawn) or name.startswith("_"):
-                continue
+        for name, field in self._commands().items():
             owner, prefix = (self.task, f"{name}_") if isinstance(field, Drawn) else (field, "")
-            low, high = (
-                np.array(np.broadcast_to(getattr(owner, prefix + side), (field.size or 1,)))
-                for side in ("low", "high")
-            )
-            found[name] = (low, high)
+            low, high = (getattr(owner, prefix + side) for side in ("low", "high"))
+            if isinstance(field, Drawn) and field.curriculum:
+                rows = self._stages(field.curriculum)
+                low, high = low[rows].min(0), high[rows].max(0)
+            size = (field.size or 1,)
+            found[name] = np.full(size, low), np.full(size, high)
         return found
+
+    def _commands(self) -> dict[str, Command | Drawn]:
+        fields = self.task._fields.items()
+        return {n: each for n, each in fields if isinstance(each, Command | Drawn) and n[0] != "_"}
+
+    def _stages(self, curriculum: str) -> NDArray[np.int64]:
+        """The whole parts of a curriculum's values, of all environments."""
+        count, value = (self._memory(each)[:, 0] for each in (count_name(curriculum), curriculum))
+        first, last = values_of(curriculum, self.task, first=True)
+        fresh = np.arange(int(first), int(last) + 1 if (count == 0.0).any() else 0)
+        return np.union1d(value[count > 0.0].astype(np.int64), fresh)
+
+    def _memory(self, name: str) -> NDArray[np.float64]:
+        """The environments' memories of a name, ``(num_envs, size)``."""
+        at = mj_stateSize(self.task.model, mjtState.mjSTATE_INTEGRATION) + self._places[name].offset
+        return self._rows()[:, at : at + math.prod(self._places[name].shape or (1,))]
 
     @property
     def command_elements(self) -> dict[str, tuple[str, ...]]:
@@ -147,9 +173,7 @@ class TaskVectorEnv(FastVectorEnv):
         Where the task does not say it, ``("speed",)`` or ``("velocity[0]", "velocity[1]")``.
         """
         found = {}
-        for name in self.command_ranges:
-            field = self.task._fields[name]
-            assert isinstance(field, Command | Drawn)
+        for name, field in self._commands().items():
             numbered = [f"{name}[{i}]" for i in range(field.size or 0)] or [name]
             found[name] = field.names or tuple(numbered)
         return found
@@ -166,12 +190,8 @@ class TaskVectorEnv(FastVectorEnv):
         field, tasks = self.task._fields[name], self.get_task()
         if not isinstance(field, Drawn):
             return tasks[:, self._columns(name)].reshape(-1, *self._shape(name))
-        at = mj_stateSize(self.task.model, mjtState.mjSTATE_INTEGRATION) + self._places[name].offset
-        rows = self._rows()
         held = tasks[:, self._columns(held_name(name))] > 0.0
-        values = np.where(
-            held, tasks[:, self._columns(given_name(name))], rows[:, at : at + (field.size or 1)]
-        )
+        values = np.where(held, tasks[:, self._columns(given_name(name))], self._memory(name))
         return values.reshape(-1, *self._shape(name))
 
     def set_command(
