@@ -1,7 +1,7 @@
 """A robot follows a joystick: ``python examples/walk.py ROBOT [FOLDER] [SEED] [SHARE]``.
 
 ROBOT: go1, berkeley, g1 or t1. Trainings under pushes, each from where the one before it ended:
-Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk, and a nearer one.
+Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk with less noise.
 SHARE: of their steps, to try it out. Once stopped, the same command goes on.
 """
 
@@ -58,23 +58,11 @@ WALK = {
     "env_kwargs": {"push_velocity": tuple(1.4 * each for each in PUSHES)},
     "eval_env_kwargs": {"push_velocity": PUSHES},
 }
-NEAR = {
-    "total_steps": 4_000_000,
-    "anneal_steps": 4_480_000,
-    "learning_rate": 3e-4,
-    "entropy_coef": 0.0,
-    "min_std": 0.1,
-    "env_kwargs": {
-        "push_velocity": tuple(1.8 * each for each in PUSHES),
-        "tracking_sigma": 0.1,
-    },
-    "eval_env_kwargs": {"push_velocity": PUSHES},
-}
 ROBOTS = {
     "go1": ("Go1Trot-v0", GO1),
-    "berkeley": ("BerkeleyHumanoidWalk-v0", {"steps": STEPS, "walk": WALK, "berkeley": NEAR}),
-    "g1": ("G1Walk-v0", {"steps": STEPS, "walk": WALK, "g1": NEAR}),
-    "t1": ("T1Walk-v0", {"steps": STEPS, "walk": WALK, "t1": NEAR}),
+    "berkeley": ("BerkeleyHumanoidWalk-v0", {"steps": STEPS, "berkeley": WALK}),
+    "g1": ("G1Walk-v0", {"steps": STEPS, "g1": WALK}),
+    "t1": ("T1Walk-v0", {"steps": STEPS, "t1": WALK}),
 }
 
 robot = sys.argv[1] if len(sys.argv) > 1 else ""
