@@ -201,10 +201,10 @@ class Chooser(Generic[L]):
             if reason is None and norms and not candidate.layer_norm:
                 reason = "without layer normalisation"
             if reason is None:
-                told = [each for each in reasons if not each.endswith(ONLY_WITH_AMP)]
-                note = self._note(candidate.name, told) if told else ""
+                note = self._note(candidate.name, reasons) if reasons else ""
                 return Choice(candidate(learner), candidate.name, note, tuple(changes))
-            reasons.append(f"{candidate.name}: {reason}")
+            if reason != ONLY_WITH_AMP:
+                reasons.append(f"{candidate.name}: {reason}")
         reasons = reasons or [f"nothing here is of kind {kind}"]
         return Choice(None, PLAIN, self._note(PLAIN, reasons), tuple(dict.fromkeys(changes)))
 
