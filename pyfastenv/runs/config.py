@@ -336,7 +336,7 @@ class RunConfig:
         return [
             f"{name} was {was.get(name)!r}, is {mine.get(name)!r}"
             for name in sorted((mine.keys() | was.keys()) - may_differ)
-            if name not in mine or not self._same(name, mine[name], was.get(name))
+            if name not in mine or not _same(name, mine[name], was.get(name))
         ]
 
     @classmethod
@@ -345,9 +345,12 @@ class RunConfig:
         plain = {each.name: each.default for each in fields(cls) if each.default is not MISSING}
         return {name: _to_json(value) for name, value in plain.items()}
 
-    def _same(self, name: str, mine: Any, saved: Any) -> bool:
-        """Whether a run goes on with an option as it was."""
-        return bool(mine == saved)
+
+def _same(name: str, mine: Any, saved: Any) -> bool:
+    """Whether a run goes on with an option as it was: a user's file may stand elsewhere now."""
+    if name in ("env_id", "policy_factory", "critic_factory") and mine and saved:
+        mine, saved = (each.rpartition(":")[2] for each in (mine, saved))
+    return bool(mine == saved)
 
 
 def _name_of(env_id: str) -> str:

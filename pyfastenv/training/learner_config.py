@@ -62,11 +62,6 @@ class LearnerConfig(RunConfig):
                 f"{distributed.world_size()}"
             )
 
-    def _same(self, name: str, mine: Any, saved: Any) -> bool:
-        if name in _FACTORIES:  # the file may stand elsewhere now
-            mine, saved = _function(mine), _function(saved)
-        return super()._same(name, mine, saved)
-
     def factory(self, name: str) -> NetworkFactory | None:
         """The function that ``policy_factory`` or ``critic_factory`` names, imported now; what it
         makes is tried once (:func:`pyfastenv.nn.networks.checked_network`).
@@ -89,11 +84,6 @@ class LearnerConfig(RunConfig):
         except (ImportError, AttributeError, OSError) as error:
             raise ValueError(f"{name}: {where!r} cannot be imported ({error})") from error
         return partial(checked_network, f"{name}: {where}", found)
-
-
-def _function(place: str | None) -> str | None:
-    """``"module:function"`` without the module."""
-    return None if place is None else place.rpartition(":")[2]
 
 
 def _place_of(name: str, function: Callable[..., Any]) -> str:
