@@ -88,14 +88,16 @@ def _dispatch(arguments: list[str]) -> None:
 
 
 def _train(name: str, arguments: list[str]) -> None:
+    from pyfastenv.runs.config import merged
+
     module = algorithm_module(name)
     arguments, env_kwargs = _env_kwargs(arguments)
     arguments, others = _env_kwargs(arguments, "--eval-env.")
     config = _parse(module.Config, f"pyfastenv train {name}", arguments, module.__doc__ or "")
     config = replace(
         config,
-        env_kwargs=_merged(config.env_kwargs, env_kwargs),
-        eval_env_kwargs=_merged(config.eval_env_kwargs, others),
+        env_kwargs=merged(config.env_kwargs, env_kwargs),
+        eval_env_kwargs=merged(config.eval_env_kwargs, others),
     )
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
@@ -191,6 +193,8 @@ def _env_kwargs(
     Raises:
         ValueError: A key without a value.
     """
+    from pyfastenv.runs.config import merged
+
     rest: list[str] = []
     found: dict[str, list[str]] = {}
     values = rest  # where an argument that is no option belongs
@@ -212,17 +216,8 @@ def _env_kwargs(
         given: Any = several[0] if len(several) == 1 else several
         for part in reversed(key.split(".")):
             given = {part: given}
-        kwargs = _merged(kwargs, given)
+        kwargs = merged(kwargs, given)
     return rest, kwargs
-
-
-def _merged(kwargs: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments, ``others`` winning; of dicts in both, those of their keys."""
-    both = {key: (kwargs.get(key), value) for key, value in others.items()}
-    return {**kwargs} | {
-        key: _merged(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
-        for key, (old, new) in both.items()
-    }
 
 
 def _env_value(text: str) -> Any:

@@ -156,7 +156,7 @@ class RunConfig:
 
         Args:
             env_id: With any version and namespace: ``"Hopper-v5"``, ``"pyfastenv/Hopper-v4"``.
-            **fields: Options that win over the preset's.
+            **fields: Options that win over the preset's; of ``env_kwargs``, key by key.
 
         Raises:
             TypeError: No such option; the message names the nearest one.
@@ -164,7 +164,7 @@ class RunConfig:
         for option in fields.keys() - cls.__dataclass_fields__.keys():
             near = did_you_mean(option, cls.__dataclass_fields__)
             raise TypeError(f"{cls.algorithm} has no option {option!r}{near}")
-        return cls(env_id=env_id, **{**cls.presets.get(_name_of(env_id), {}), **fields})
+        return cls(env_id=env_id, **merged(cls.presets.get(_name_of(env_id), {}), fields))
 
     def preset_note(self) -> str:
         """Says that there is no preset for the environment, or nothing."""
@@ -351,6 +351,15 @@ def _same(name: str, mine: Any, saved: Any) -> bool:
     if name in ("env_id", "policy_factory", "critic_factory") and mine and saved:
         mine, saved = (each.rpartition(":")[2] for each in (mine, saved))
     return bool(mine == saved)
+
+
+def merged(kwargs: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments, ``others`` winning; of dicts in both, those of their keys."""
+    both = {key: (kwargs.get(key), value) for key, value in others.items()}
+    return {**kwargs} | {
+        key: merged(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+        for key, (old, new) in both.items()
+    }
 
 
 def _name_of(env_id: str) -> str:

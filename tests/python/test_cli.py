@@ -178,6 +178,14 @@ def test_a_misspelt_option_of_a_preset_is_named(name: str) -> None:
     assert algorithm_module(name).Config.preset("Hopper-v5", total_steps=3).total_steps == 3
 
 
+def test_of_a_presets_env_kwargs_those_stay_that_are_not_given() -> None:
+    """In Python and in a sweep, too, which gives what ``--env.KEY`` sets."""
+    given = {"frame_skip": 2, "pixels": {"height": 32}}
+    config = algorithm_module("drqv2").Config.preset("CartpoleBalance-v1", env_kwargs=given)
+    pixels = {"height": 32, "width": 48, "camera": 0}
+    assert config.env_kwargs == {"frame_skip": 2, "max_episode_steps": 250, "pixels": pixels}
+
+
 @pytest.mark.parametrize("line", ["evaluate RUN", "record RUN"])
 @pytest.mark.parametrize(
     ("every", "result", "message"),

@@ -118,5 +118,5 @@ def test_a_file_with_a_task_may_move(
     # another task is still another task
     file.write_text(file.read_text().replace("1.0 - abs", "2.0 - abs"))
     del sys.modules[file.stem]
-    with pytest.raises(ValueError, match="Slider has changed since: .*code"):
+    with pytest.raises(ValueError, match=r"Slider has changed since: .*code"):
         sac.train(resumed_config(run, env_id=f"{file}:Slider", total_steps=230))
