@@ -334,7 +334,8 @@ class RunConfig:
             may_differ = marked(type(self), "may_differ")
         mine, was = self.to_dict(), {**self._defaults(), **saved}
         return [
-            f"{name} was {was.get(name)!r}, is {mine.get(name)!r}"
+            f"{name} was {was.get(name)!r}, is "
+            f"{repr(mine[name]) if name in mine else 'no option here'}"
             for name in sorted((mine.keys() | was.keys()) - may_differ)
             if name not in mine or not _same(name, mine[name], was.get(name))
         ]

@@ -77,6 +77,8 @@ class Config(ActorValueConfig):
         for name, only, why in (
             ("accelerate", "none", "nothing faster computes its gradients"),
             ("pool_size", 1, "the teacher is asked about the newest batch"),
+            ("gamma", 0.99, "no return is learned from"),
+            ("normalize_rewards", True, "no reward is learned from"),
         ):
             if (given := getattr(self, name)) != only:
                 raise ValueError(f"{name}: expected {only!r}, got {given!r}: {why}")

@@ -59,7 +59,7 @@ class Config(ActorValueConfig):
     """Steps per gradient step (of all processes together)."""
     anneal: bool = True
     """Lower the learning rate linearly to 0 (not where desired_kl moves it)."""
-    anneal_steps: int | None = field(default=None, metadata=MAY_DIFFER)
+    anneal_steps: int | None = field(default=None, metadata=at_least(1) | MAY_DIFFER)
     """Environment steps until it is 0; None: total_steps as they were when the run began."""
     gae_lambda: float = field(default=0.95, metadata=FRACTION)
     """λ of the advantage estimates."""
@@ -124,11 +124,21 @@ class Config(ActorValueConfig):
                 f"observations' moments are taken before anything is learned, got "
                 f"{self.total_steps}"
             )
-        if self.anneal_steps is not None and self.anneal_steps < self.total_steps:
+        if self.anneal_steps is not None and not self.falls and self.entropy_coef_end is None:
+            raise ValueError(
+                "anneal_steps: expected None, since neither learning rate nor entropy_coef falls, "
+                f"got {self.anneal_steps}"
+            )
+        if self.falls and self.anneal_steps is not None and self.anneal_steps < self.total_steps:
             raise ValueError(
                 f"anneal_steps: expected at least total_steps = {self.total_steps} (the learning "
                 f"rate is 0 from there on), got {self.anneal_steps}"
             )
+
+    @property
+    def falls(self) -> bool:
+        """Whether the learning rate falls to 0 along ``anneal_steps``."""
+        return self.anneal and self.desired_kl is None
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -535,8 +545,7 @@ class PPO(ActorValue[Config]):
         config = self.config
         if config.anneal_steps is None:
             self.anneal_steps = began_with
-        falls = config.anneal and config.desired_kl is None
-        if falls and self.anneal_steps < config.total_steps:
+        if config.falls and self.anneal_steps < config.total_steps:
             raise ValueError(
                 f"total_steps: the learning rate falls to 0 at step {self.anneal_steps}, where the "
                 f"run was to end, got {config.total_steps}; to train on, set anneal_steps too "

@@ -65,6 +65,14 @@ class SACConfig(OffPolicyConfig):
     layer_norm: bool = False
     """Layer normalisation of hidden layers, before their activation."""
 
+    def check(self) -> None:
+        super().check()
+        if self.temperature is not None and self.target_entropy is not None:
+            raise ValueError(
+                f"target_entropy: expected None with a fixed temperature of {self.temperature} "
+                f"(--temperature None learns one), got {self.target_entropy}"
+            )
+
 
 @dataclass(kw_only=True)
 class Config(SACConfig, NormalizingConfig):
