@@ -346,7 +346,7 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "sac": [
         (
             {"temperature": 0.2, "target_entropy": -1.0},
-            r"target_entropy: expected None with a fixed temperature of 0.2 .*, got -1.0",
+            "target_entropy: expected None beside a temperature of 0.2, .* learned, got -1.0",
         ),
     ],
     "recurrent_ppo": [

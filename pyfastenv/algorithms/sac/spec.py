@@ -69,8 +69,8 @@ class SACConfig(OffPolicyConfig):
         super().check()
         if self.temperature is not None and self.target_entropy is not None:
             raise ValueError(
-                f"target_entropy: expected None with a fixed temperature of {self.temperature} "
-                f"(--temperature None learns one), got {self.target_entropy}"
+                f"target_entropy: expected None beside a temperature of {self.temperature}, which "
+                f"is then not learned, got {self.target_entropy}"
             )
 
 
