@@ -26,6 +26,7 @@ def at_least(minimum: float) -> dict[str, Any]:
 
 POSITIVE = {"bound": Bound("more than 0", lambda value: 0.0 < value < math.inf)}
 POSITIVE_OR_INFINITE = {"bound": Bound("more than 0", lambda value: value > 0.0)}
+FINITE = {"bound": Bound("a finite number", math.isfinite)}
 FRACTION = {"bound": Bound("0 to 1", lambda value: 0.0 <= value <= 1.0)}
 WIDTHS = {"bound": Bound("widths >= 1", lambda sizes: min(sizes, default=1) >= 1)}
 
@@ -49,6 +50,17 @@ def metadata_of(config_class: type) -> dict[str, dict[str, Any]]:
 def marked(config_class: type, mark: str) -> frozenset[str]:
     """The names of a dataclass's fields whose metadata has this key."""
     return frozenset(name for name, facts in metadata_of(config_class).items() if mark in facts)
+
+
+def check_fixed(config: Any, *options: tuple[str, Any, str]) -> None:
+    """Checks options that have one value only here: each one's name, that value, and why.
+
+    Raises:
+        ValueError: Which field, what was expected, what was given, and why.
+    """
+    for name, only, why in options:
+        if (given := getattr(config, name)) != only:
+            raise ValueError(f"{name}: expected {only!r}, got {given!r}: {why}")
 
 
 def check_bounds(config: Any) -> None:

@@ -9,15 +9,13 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Literal
 
-from torch import nn
-
 from pyfastenv.nn.networks import checked_network
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.options import MAY_DIFFER
 from pyfastenv.tasks.language.importing import absolute_place, import_place
 from pyfastenv.training import distributed
+from pyfastenv.training.actor_critic import NetworkFactory
 
-NetworkFactory = Callable[[int, int], nn.Module]
 _FACTORIES = ("policy_factory", "critic_factory")
 
 

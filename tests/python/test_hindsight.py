@@ -84,5 +84,5 @@ def test_what_has_no_goals_says_so() -> None:
     for env_id in ("Pendulum-v1", "dict_tasks:Arm"):  # which has goals, and no reward of them
         with pytest.raises(ValueError, match=f"{sentence}.* got {env_id.split(':')[-1]}"):
             make(small("sac", env_id=env_id, her_goals=4))
-    with pytest.raises(ValueError, match="n_step: expected 1 with her_goals, got 3"):
+    with pytest.raises(ValueError, match="n_step: expected 1, got 3: with her_goals"):
         small("sac", her_goals=4, n_step=3).check()

@@ -21,15 +21,15 @@ from pyfastenv.algorithms.ppo.accelerated import Compiled, CompiledBfloat16, Com
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.spans import span
-from pyfastenv.runs import seeds
 from pyfastenv.runs.options import (
+    FINITE,
     FRACTION,
     MAY_DIFFER,
     POSITIVE,
     POSITIVE_OR_INFINITE,
     at_least,
+    check_fixed,
 )
-from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.tasks.language.symmetry import Mirror
 from pyfastenv.training import distributed
@@ -67,9 +67,9 @@ class Config(ActorValueConfig):
     """How far a probability ratio is followed."""
     value_clip: float = field(default=0.0, metadata=at_least(0.0))
     """How far a value may move from its old one; 0: as far as it likes."""
-    entropy_coef: float = 0.0
+    entropy_coef: float = field(default=0.0, metadata=FINITE)
     """Weight of the entropy bonus, at the start."""
-    entropy_coef_end: float | None = None
+    entropy_coef_end: float | None = field(default=None, metadata=FINITE)
     """The same where anneal_steps end, linearly in between; None: as at the start."""
     value_coef: float = field(default=0.5, metadata=at_least(0.0))
     """Weight of the value loss."""
@@ -97,10 +97,6 @@ class Config(ActorValueConfig):
                 "minibatch_size: expected at least 2 with normalize_advantages: one advantage has "
                 "no deviation to be divided by"
             )
-        for name in ("entropy_coef", "entropy_coef_end"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise ValueError(f"{name}: expected a finite number, got {value}")
         least, most = self.learning_rate_bounds
         if not 0.0 < least <= most < math.inf:
             raise ValueError(
@@ -124,11 +120,9 @@ class Config(ActorValueConfig):
                 f"observations' moments are taken before anything is learned, got "
                 f"{self.total_steps}"
             )
-        if self.anneal_steps is not None and not self.falls and self.entropy_coef_end is None:
-            raise ValueError(
-                "anneal_steps: expected None, since neither learning rate nor entropy_coef falls, "
-                f"got {self.anneal_steps}"
-            )
+        if not self.falls and self.entropy_coef_end is None:
+            why = "neither learning rate nor entropy_coef falls"
+            check_fixed(self, ("anneal_steps", None, why))
         if self.falls and self.anneal_steps is not None and self.anneal_steps < self.total_steps:
             raise ValueError(
                 f"anneal_steps: expected at least total_steps = {self.total_steps} (the learning "
@@ -284,14 +278,8 @@ class PPO(ActorValue[Config]):
             own_networks=self.own_networks,
         )
 
-        self.generator = torch.Generator()
-        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, distributed.rank()))
         self.anneal_steps = config.anneal_steps or config.total_steps
-        self.begin(in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
-        if restore is not None:
-            self.load_state_dict(restore)
-            return
-        self.reset()
+        self.begin(restore, in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
 
     @property
     def acceleration(self) -> Choice:
@@ -523,7 +511,6 @@ class PPO(ActorValue[Config]):
         """Everything that the training goes on from, bit for bit."""
         return {
             **super().state_dict(),
-            "generator": self.generator.get_state(),
             "anneal_steps": self.anneal_steps,
             "learning_rate": self.optimizer.lr,
         }
@@ -537,7 +524,6 @@ class PPO(ActorValue[Config]):
         """
         self._continue_schedule(state["anneal_steps"])
         super().load_state_dict(state)
-        self.generator.set_state(state["generator"])
         # schedules compute theirs; checkpoints of earlier versions have none
         self.optimizer.lr = state.get("learning_rate", self.optimizer.lr)
 

@@ -25,7 +25,7 @@ from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least, check_fixed
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
@@ -67,11 +67,9 @@ class SACConfig(OffPolicyConfig):
 
     def check(self) -> None:
         super().check()
-        if self.temperature is not None and self.target_entropy is not None:
-            raise ValueError(
-                f"target_entropy: expected None beside a temperature of {self.temperature}, which "
-                f"is then not learned, got {self.target_entropy}"
-            )
+        if self.temperature is not None:
+            why = f"a temperature of {self.temperature} is not learned"
+            check_fixed(self, ("target_entropy", None, why))
 
 
 @dataclass(kw_only=True)
