@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyfastenv
 from pyfastenv.errors import EnvError
 from pyfastenv.runs.errors import TrainingError
+from pyfastenv.runs.options import merged
 from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ def _dispatch(arguments: list[str]) -> None:
 
 
 def _train(name: str, arguments: list[str]) -> None:
-    from pyfastenv.runs.config import merged
-
     module = algorithm_module(name)
     arguments, env_kwargs = _env_kwargs(arguments)
     arguments, others = _env_kwargs(arguments, "--eval-env.")
@@ -193,8 +192,6 @@ def _env_kwargs(
     Raises:
         ValueError: A key without a value.
     """
-    from pyfastenv.runs.config import merged
-
     rest: list[str] = []
     found: dict[str, list[str]] = {}
     values = rest  # where an argument that is no option belongs

@@ -196,13 +196,13 @@ _OURS = {"env_id", "obs_dtype", "engine"}
 
 
 def _spec(envs: FastVectorEnv) -> EnvSpec:
-    """How to make one of the environments: gymnasium's own, where there is one, else ours."""
+    """How to make one: gymnasium's own, where it has one and stacks nothing, else ours."""
     assert envs.spec is not None
-    stacked = envs.spec.kwargs.get("frame_stack") is not None  # by wrappers of gymnasium's
-    registered = None if stacked else gymnasium.registry.get(envs.env_id)
+    made = envs.spec.kwargs
+    registered = None if made.get("frame_stack") else gymnasium.registry.get(envs.env_id)
     spec = deepcopy(registered or envs.spec)
     left_out = _OF_VECTORS | (_OURS if registered else set())
-    given = {name: value for name, value in envs.spec.kwargs.items() if name not in left_out}
+    given = {name: value for name, value in made.items() if name not in left_out}
     spec.kwargs = {**registered.kwargs, **given} if registered else given
     spec.max_episode_steps = envs.max_episode_steps
     return spec

@@ -20,6 +20,7 @@ from pyfastenv.runs.options import (
     at_least,
     check_bounds,
     marked,
+    merged,
 )
 from pyfastenv.runs.registry import load_logger
 from pyfastenv.tasks.language.importing import absolute_place
@@ -352,15 +353,6 @@ def _same(name: str, mine: Any, saved: Any) -> bool:
     if name in ("env_id", "policy_factory", "critic_factory") and mine and saved:
         mine, saved = (each.rpartition(":")[2] for each in (mine, saved))
     return bool(mine == saved)
-
-
-def merged(kwargs: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments, ``others`` winning; of dicts in both, those of their keys."""
-    both = {key: (kwargs.get(key), value) for key, value in others.items()}
-    return {**kwargs} | {
-        key: merged(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
-        for key, (old, new) in both.items()
-    }
 
 
 def _name_of(env_id: str) -> str:

@@ -7,7 +7,7 @@ declares again keeps what it does not replace. :func:`check_bounds` is the loop 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -73,3 +73,10 @@ def check_bounds(config: Any) -> None:
         value, bound = getattr(config, name), facts.get("bound")
         if bound is not None and value is not None and not bound.holds(value):
             raise ValueError(f"{name}: expected {bound.expected}, got {value}")
+
+
+def merged(given: Any, others: Any) -> Any:
+    """``others``; of two mappings one with the keys of both, whose values are merged likewise."""
+    if not (isinstance(given, Mapping) and isinstance(others, Mapping)):
+        return others
+    return {**given} | {key: merged(given.get(key), value) for key, value in others.items()}

@@ -35,8 +35,7 @@ class Hindsight:
             episode has not ended yet.
 
     Raises:
-        ValueError: The environments have no such goals. They have been closed. Later: the task's
-            rewards have another shape, or are not finite.
+        ValueError: There are no such goals; the environments have been closed.
     """
 
     def __init__(
@@ -79,6 +78,9 @@ class Hindsight:
         Args:
             indices: ``(K, …, n)`` as of :meth:`ReplayPool.take`.
             uniform: ``(K, 2, …, n)`` in [0, 1): which rows, and how late their goals are.
+
+        Raises:
+            ValueError: The task's rewards have another shape, or are not finite.
         """
         layout, pool = self._layout, self._pool
         rows = pool.take(indices)

@@ -187,10 +187,9 @@ class Chooser(Generic[L]):
         for candidate in self._candidates:
             if candidate.kind != kind:
                 continue
-            if self._own_networks:  # whose passes no accelerator knows
-                changed = _replaced_functions(candidate, learner)
-            else:
-                changed = changes_of(candidate, learner)
+            # passes of own networks no accelerator knows
+            look = _replaced_functions if self._own_networks else changes_of
+            changed = look(candidate, learner)
             changes += changed
             reasons += changed
             if self._own_networks or changed:

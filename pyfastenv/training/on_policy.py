@@ -84,7 +84,6 @@ class OnPolicy(ABC, Generic[C]):
         envs: The training environments.
         seen: What policy and critic see of their observations.
         normalizer: Of observations.
-        generator: Draws minibatches.
         return_moments: Of running discounted returns, by which rewards are divided.
         pool: Earlier batches (the trajectory pool); the newest joins them for its update.
         episodes: Those that ended in the latest iteration.

@@ -27,6 +27,7 @@ from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs import saved
 from pyfastenv.runs.errors import CheckpointError
+from pyfastenv.runs.folder import load_checkpoint
 from pyfastenv.runs.options import POSITIVE_OR_INFINITE, at_least, check_fixed
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import RolloutBatch
@@ -35,6 +36,7 @@ from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.envs import make_training_envs
+from pyfastenv.training.warm_start import is_reordered
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # ---- options -------------------------------------------------------------------------------------
@@ -119,6 +121,8 @@ def read_teacher(run: Path | None, envs: FastVectorEnv) -> TorchPolicy:
             f"{theirs[1]}, {envs.env_id} has {envs.obs_size} and {space.shape}: expected a run in "
             'this task, whose observation_dict may have another "policy"'
         )
+    if is_reordered(envs, load_checkpoint(found.path)):
+        raise ValueError(f"teacher: {run} saw observations of {envs.env_id} at other places")
     return policy
 
 
@@ -152,8 +156,7 @@ class Functions(NamedTuple):
 
 @as_written
 class Distillation(ActorValue[Config]):
-    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from,
-    in which no teacher is: it stays in its run."""
+    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
 
     functions: ClassVar[Functions] = Functions()
 
