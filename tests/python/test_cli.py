@@ -66,7 +66,7 @@ def command(text: str, run: Path) -> list[str]:
         ("resume nowhere", "nowhere: neither a run folder nor a checkpoint in one"),
         ("plot nowhere", "nowhere: not a run folder"),
         ("resume RUN --total-steps -1", "total_steps: expected at least 1, got -1"),
-        ("resume RUN --anneal-steps 100", "anneal_steps: expected at least total_steps = 5000"),
+        ("resume RUN --anneal-steps 100", "anneal_steps: expected None, got 100: neither"),
         ("experiment flow --output RUN/config.json", "config.json is not a folder"),
     ],
 )
