@@ -346,7 +346,7 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "sac": [
         (
             {"temperature": 0.2, "target_entropy": -1.0},
-            "target_entropy: expected None, got -1.0: a temperature of 0.2 is not learned",
+            "target_entropy: expected None, got -1.0: a temperature of 0.2 stays",
         ),
     ],
     "recurrent_ppo": [

@@ -121,7 +121,7 @@ class Config(ActorValueConfig):
                 f"{self.total_steps}"
             )
         if not self.falls and self.entropy_coef_end is None:
-            why = "neither learning rate nor entropy_coef falls"
+            why = "neither learning rate nor entropy_coef falls (of a preset: --anneal-steps None)"
             check_fixed(self, ("anneal_steps", None, why))
         if self.falls and self.anneal_steps is not None and self.anneal_steps < self.total_steps:
             raise ValueError(

@@ -68,7 +68,7 @@ class SACConfig(OffPolicyConfig):
     def check(self) -> None:
         super().check()
         if self.temperature is not None:
-            why = f"a temperature of {self.temperature} is not learned"
+            why = f"a temperature of {self.temperature} stays (of a preset: --target-entropy None)"
             check_fixed(self, ("target_entropy", None, why))
 
 
