@@ -328,7 +328,9 @@ def test_overlapped_collection_is_one_update_behind_and_deterministic() -> None:
 
 def test_sampling_on_the_device_is_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = PPO.begin
-    monkeypatch.setattr(PPO, "begin", lambda self, in_torch: begin(self, in_torch=True))
+    monkeypatch.setattr(
+        PPO, "begin", lambda self, state, in_torch: begin(self, state, in_torch=True)
+    )
     config = _config(num_steps=32)
     ppo = _make(config)
     batches = []
