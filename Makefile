@@ -395,12 +395,12 @@ RESULTS_ppo = $(LEARN) ppo $(ARGS)
 RESULTS_ppo_long = $(LEARN) ppo_long $(ARGS)
 RESULTS_minutes = $(LEARN) minutes $(ARGS)
 # a seed takes one core: as many processes as there are cores share the seeds
-$(foreach study,recurrent_ppo sac sac_fast td3 td3_bc her dqn drqv2 flashsac mbpo,$(eval RESULTS_$(study) = $(LEARN) $(study) --jobs $(shell nproc) $$(ARGS)))
+$(foreach study,recurrent_ppo seen sac sac_fast td3 td3_bc her dqn drqv2 flashsac mbpo,$(eval RESULTS_$(study) = $(LEARN) $(study) --jobs $(shell nproc) $$(ARGS)))
 RESULTS_sb3 = $(BIN)/python bench/python/learn_sb3.py
 RESULTS_robots = $(BIN)/python bench/python/robots.py $(ARGS)
 RESULTS_page = $(BIN)/python bench/python/results_page.py $(ARGS)
 RESULTS_film = $(GL) $(BIN)/python bench/python/film.py
-results: $(VENV)/.test $(VENV)/.bench-train  ## What algorithms learn (docs/results): STUDY=ppo, ppo_long, minutes, recurrent_ppo, sac, sac_fast, td3, td3_bc, her, dqn, drqv2, flashsac, mbpo, sb3, robots, page, film
+results: $(VENV)/.test $(VENV)/.bench-train  ## What algorithms learn (docs/results): STUDY=ppo, ppo_long, minutes, recurrent_ppo, seen, sac, sac_fast, td3, td3_bc, her, dqn, drqv2, flashsac, mbpo, sb3, robots, page, film
 	$(or $(RESULTS_$(STUDY)),$(error STUDY: one of $(patsubst RESULTS_%,%,$(filter RESULTS_%,$(.VARIABLES)))))
 
 figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyfastenv
 from pyfastenv.errors import EnvError
 from pyfastenv.runs.errors import TrainingError
+from pyfastenv.runs.options import merged
 from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def _train(name: str, arguments: list[str]) -> None:
     config = _parse(module.Config, f"pyfastenv train {name}", arguments, module.__doc__ or "")
     config = replace(
         config,
-        env_kwargs=_merged(config.env_kwargs, env_kwargs),
-        eval_env_kwargs=_merged(config.eval_env_kwargs, others),
+        env_kwargs=merged(config.env_kwargs, env_kwargs),
+        eval_env_kwargs=merged(config.eval_env_kwargs, others),
     )
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
@@ -212,17 +213,8 @@ def _env_kwargs(
         given: Any = several[0] if len(several) == 1 else several
         for part in reversed(key.split(".")):
             given = {part: given}
-        kwargs = _merged(kwargs, given)
+        kwargs = merged(kwargs, given)
     return rest, kwargs
-
-
-def _merged(kwargs: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments, ``others`` winning; of dicts in both, those of their keys."""
-    both = {key: (kwargs.get(key), value) for key, value in others.items()}
-    return {**kwargs} | {
-        key: _merged(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
-        for key, (old, new) in both.items()
-    }
 
 
 def _env_value(text: str) -> Any:

@@ -1,4 +1,4 @@
-"""Cart-poles that show positions alone, for policies that remember (the study recurrent_ppo)."""
+"""Cart-poles that show policies positions alone (the studies recurrent_ppo and seen)."""
 
 import pyfastenv
 
@@ -60,3 +60,13 @@ class LatestPositions(HiddenVelocities):
 
     def observation(self, data, obs):
         obs["positions"] = self.latest
+
+
+class ToldCritic(LatestPositions):
+    """The same, whose critic sees the velocities, too."""
+
+    observation_dict = {"policy": "positions", "critic": ("positions", "velocities")}
+
+    def observation(self, data, obs):
+        super().observation(data, obs)
+        obs["velocities"] = data.qvel

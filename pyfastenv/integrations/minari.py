@@ -115,9 +115,9 @@ def episodes(
         policy_id: Which of the policies, of a PolicySpec.
 
     Raises:
-        ValueError: Another autoreset mode, Dict observations, or no limit on an episode's steps.
+        ValueError: Another autoreset mode, or no limit on an episode's steps.
     """
-    require(envs, AutoresetMode.SAME_STEP, "Minari")
+    require(envs, AutoresetMode.SAME_STEP, "Minari", takes_dicts=True)
     if envs.max_episode_steps is None:
         raise ValueError("envs: without max_episode_steps an episode need not end")
     each = math.ceil(num_episodes / envs.num_envs)
@@ -179,10 +179,10 @@ def _episode(
     space = envs.single_action_space
     if isinstance(space, gymnasium.spaces.Box):
         actions = np.clip(actions, space.low, space.high)
-    obs = np.concatenate([joined("obs"), last.double().numpy()[None]])
+    obs = np.concatenate([joined("obs"), last.double().numpy()[None]]).astype(envs.obs_dtype)
     return EpisodeBuffer(
         seed=seed,
-        observations=obs.astype(envs.obs_dtype),
+        observations=obs if envs.obs_views is None else envs.obs_views.of(obs),
         actions=actions,
         rewards=joined("rewards"),
         terminations=joined("terminations"),
@@ -196,12 +196,13 @@ _OURS = {"env_id", "obs_dtype", "engine"}
 
 
 def _spec(envs: FastVectorEnv) -> EnvSpec:
-    """How to make one of the environments: gymnasium's own, where there is one, else ours."""
+    """How to make one: gymnasium's own, where it has one and stacks nothing, else ours."""
     assert envs.spec is not None
-    registered = gymnasium.registry.get(envs.env_id)
+    made = envs.spec.kwargs
+    registered = None if made.get("frame_stack") else gymnasium.registry.get(envs.env_id)
     spec = deepcopy(registered or envs.spec)
     left_out = _OF_VECTORS | (_OURS if registered else set())
-    given = {name: value for name, value in envs.spec.kwargs.items() if name not in left_out}
+    given = {name: value for name, value in made.items() if name not in left_out}
     spec.kwargs = {**registered.kwargs, **given} if registered else given
     spec.max_episode_steps = envs.max_episode_steps
     return spec

@@ -263,7 +263,7 @@ def _write_c(policy: TorchPolicy, path: Path, title: str) -> Runner:
     def run(obs: NDArray[np.float32]) -> Array:
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "policy.so"
-            flags = ["-O2", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+            flags = ["-xc", "-O2", "-std=c99", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
             try:
                 subprocess.run(
                     ["cc", *flags, str(path), "-o", str(library), "-lm"],

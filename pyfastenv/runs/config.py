@@ -20,6 +20,7 @@ from pyfastenv.runs.options import (
     at_least,
     check_bounds,
     marked,
+    merged,
 )
 from pyfastenv.runs.registry import load_logger
 from pyfastenv.tasks.language.importing import absolute_place
@@ -156,7 +157,7 @@ class RunConfig:
 
         Args:
             env_id: With any version and namespace: ``"Hopper-v5"``, ``"pyfastenv/Hopper-v4"``.
-            **fields: Options that win over the preset's.
+            **fields: Options that win over the preset's; of ``env_kwargs``, key by key.
 
         Raises:
             TypeError: No such option; the message names the nearest one.
@@ -164,7 +165,7 @@ class RunConfig:
         for option in fields.keys() - cls.__dataclass_fields__.keys():
             near = did_you_mean(option, cls.__dataclass_fields__)
             raise TypeError(f"{cls.algorithm} has no option {option!r}{near}")
-        return cls(env_id=env_id, **{**cls.presets.get(_name_of(env_id), {}), **fields})
+        return cls(env_id=env_id, **merged(cls.presets.get(_name_of(env_id), {}), fields))
 
     def preset_note(self) -> str:
         """Says that there is no preset for the environment, or nothing."""
@@ -334,9 +335,10 @@ class RunConfig:
             may_differ = marked(type(self), "may_differ")
         mine, was = self.to_dict(), {**self._defaults(), **saved}
         return [
-            f"{name} was {was.get(name)!r}, is {mine.get(name)!r}"
+            f"{name} was {was.get(name)!r}, is "
+            f"{repr(mine[name]) if name in mine else 'no option here'}"
             for name in sorted((mine.keys() | was.keys()) - may_differ)
-            if name not in mine or not self._same(name, mine[name], was.get(name))
+            if name not in mine or not _same(name, mine[name], was.get(name))
         ]
 
     @classmethod
@@ -345,9 +347,12 @@ class RunConfig:
         plain = {each.name: each.default for each in fields(cls) if each.default is not MISSING}
         return {name: _to_json(value) for name, value in plain.items()}
 
-    def _same(self, name: str, mine: Any, saved: Any) -> bool:
-        """Whether a run goes on with an option as it was."""
-        return bool(mine == saved)
+
+def _same(name: str, mine: Any, saved: Any) -> bool:
+    """Whether a run goes on with an option as it was: a user's file may stand elsewhere now."""
+    if name in ("env_id", "policy_factory", "critic_factory") and mine and saved:
+        mine, saved = (each.rpartition(":")[2] for each in (mine, saved))
+    return bool(mine == saved)
 
 
 def _name_of(env_id: str) -> str:

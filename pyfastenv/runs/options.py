@@ -7,7 +7,7 @@ declares again keeps what it does not replace. :func:`check_bounds` is the loop 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ def at_least(minimum: float) -> dict[str, Any]:
 
 POSITIVE = {"bound": Bound("more than 0", lambda value: 0.0 < value < math.inf)}
 POSITIVE_OR_INFINITE = {"bound": Bound("more than 0", lambda value: value > 0.0)}
+FINITE = {"bound": Bound("a finite number", math.isfinite)}
 FRACTION = {"bound": Bound("0 to 1", lambda value: 0.0 <= value <= 1.0)}
 WIDTHS = {"bound": Bound("widths >= 1", lambda sizes: min(sizes, default=1) >= 1)}
 
@@ -51,6 +52,17 @@ def marked(config_class: type, mark: str) -> frozenset[str]:
     return frozenset(name for name, facts in metadata_of(config_class).items() if mark in facts)
 
 
+def check_fixed(config: Any, *options: tuple[str, Any, str]) -> None:
+    """Checks options that have one value only here: each one's name, that value, and why.
+
+    Raises:
+        ValueError: Which field, what was expected, what was given, and why.
+    """
+    for name, only, why in options:
+        if (given := getattr(config, name)) != only:
+            raise ValueError(f"{name}: expected {only!r}, got {given!r}: {why}")
+
+
 def check_bounds(config: Any) -> None:
     """Checks every field that has a bound and is not None.
 
@@ -61,3 +73,10 @@ def check_bounds(config: Any) -> None:
         value, bound = getattr(config, name), facts.get("bound")
         if bound is not None and value is not None and not bound.holds(value):
             raise ValueError(f"{name}: expected {bound.expected}, got {value}")
+
+
+def merged(given: Any, others: Any) -> Any:
+    """``others``; of two mappings one with the keys of both, whose values are merged likewise."""
+    if not (isinstance(given, Mapping) and isinstance(others, Mapping)):
+        return others
+    return {**given} | {key: merged(given.get(key), value) for key, value in others.items()}

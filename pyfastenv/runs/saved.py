@@ -130,6 +130,8 @@ class SavedPolicy:
         lead = first.shape[: first.ndim - len(views[name].shape)]
         rows = np.zeros((*lead, policy.row_size), np.float32)
         for name, values in obs.items():
+            if np.shape(values) != (expected := (*lead, *views[name].shape)):
+                raise ValueError(f"obs: {name}: expected {expected}, got {np.shape(values)}")
             rows[..., views[name].place] = np.reshape(values, (*lead, -1))
         flat: NDArray[np.float32] = policy.of_rows(rows)
         return flat

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,7 +35,7 @@ class Hindsight:
             episode has not ended yet.
 
     Raises:
-        ValueError: The environments have no such goals. They have been closed.
+        ValueError: There are no such goals; the environments have been closed.
     """
 
     def __init__(
@@ -77,6 +78,9 @@ class Hindsight:
         Args:
             indices: ``(K, …, n)`` as of :meth:`ReplayPool.take`.
             uniform: ``(K, 2, …, n)`` in [0, 1): which rows, and how late their goals are.
+
+        Raises:
+            ValueError: The task's rewards have another shape, or are not finite.
         """
         layout, pool = self._layout, self._pool
         rows = pool.take(indices)
@@ -87,9 +91,14 @@ class Hindsight:
         goals = layout.next_obs(pool.take(come_to))[..., self._achieved]
         changed = (uniform[:, 0] < self._share).movedim(0, -2)
         achieved = layout.next_obs(rows)[..., self._achieved]
-        rewards = self._reward(achieved.double().cpu().numpy(), goals.double().cpu().numpy(), {})
-        mine = layout.rewards(rows)
-        mine.copy_(torch.where(changed, torch.as_tensor(rewards).to(mine), mine))
+        pair = (each.double().cpu().numpy() for each in (achieved, goals))
+        rewards, mine = np.asarray(self._reward(*pair, {}), np.float64), layout.rewards(rows)
+        if rewards.shape != mine.shape or not np.isfinite(rewards).all():
+            raise ValueError(
+                f"compute_reward: expected finite rewards {tuple(mine.shape)}, got {rewards.shape} "
+                f"from {rewards.min()} to {rewards.max()}"
+            )
+        mine.copy_(torch.where(changed, torch.from_numpy(rewards).to(mine), mine))
         for obs in (layout.obs(rows), layout.next_obs(rows)):
             desired = obs[..., self._desired]
             desired.copy_(torch.where(changed[..., None], goals, desired))

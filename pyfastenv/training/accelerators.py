@@ -187,10 +187,9 @@ class Chooser(Generic[L]):
         for candidate in self._candidates:
             if candidate.kind != kind:
                 continue
-            if self._own_networks:  # whose passes no accelerator knows
-                changed = _replaced_functions(candidate, learner)
-            else:
-                changed = changes_of(candidate, learner)
+            # passes of own networks no accelerator knows
+            look = _replaced_functions if self._own_networks else changes_of
+            changed = look(candidate, learner)
             changes += changed
             reasons += changed
             if self._own_networks or changed:
@@ -201,10 +200,10 @@ class Chooser(Generic[L]):
             if reason is None and norms and not candidate.layer_norm:
                 reason = "without layer normalisation"
             if reason is None:
-                told = [each for each in reasons if not each.endswith(ONLY_WITH_AMP)]
-                note = self._note(candidate.name, told) if told else ""
+                note = self._note(candidate.name, reasons) if reasons else ""
                 return Choice(candidate(learner), candidate.name, note, tuple(changes))
-            reasons.append(f"{candidate.name}: {reason}")
+            if reason != ONLY_WITH_AMP:
+                reasons.append(f"{candidate.name}: {reason}")
         reasons = reasons or [f"nothing here is of kind {kind}"]
         return Choice(None, PLAIN, self._note(PLAIN, reasons), tuple(dict.fromkeys(changes)))
 

@@ -9,15 +9,13 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Literal
 
-from torch import nn
-
 from pyfastenv.nn.networks import checked_network
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.options import MAY_DIFFER
 from pyfastenv.tasks.language.importing import absolute_place, import_place
 from pyfastenv.training import distributed
+from pyfastenv.training.actor_critic import NetworkFactory
 
-NetworkFactory = Callable[[int, int], nn.Module]
 _FACTORIES = ("policy_factory", "critic_factory")
 
 
@@ -27,8 +25,8 @@ class LearnerConfig(RunConfig):
 
     amp: bool = False
     """Mixed precision: products of bfloat16 numbers, of all layers in compiled steps, else of those
-    between hidden layers; parameters and optimisers stay in float32. Slows PPO down on a CPU that
-    has neither AMX nor AVX512-BF16."""
+    between hidden layers; parameters and optimisers stay in float32. PPO's compiled epochs do
+    where they cannot be in bfloat16, and the output says why."""
     accelerate: Literal["auto", "none", "compile", "native"] = field(
         default="auto", metadata=MAY_DIFFER
     )
@@ -62,11 +60,6 @@ class LearnerConfig(RunConfig):
                 f"{distributed.world_size()}"
             )
 
-    def _same(self, name: str, mine: Any, saved: Any) -> bool:
-        if name in _FACTORIES:  # the file may stand elsewhere now
-            mine, saved = _function(mine), _function(saved)
-        return super()._same(name, mine, saved)
-
     def factory(self, name: str) -> NetworkFactory | None:
         """The function that ``policy_factory`` or ``critic_factory`` names, imported now; what it
         makes is tried once (:func:`pyfastenv.nn.networks.checked_network`).
@@ -89,11 +82,6 @@ class LearnerConfig(RunConfig):
         except (ImportError, AttributeError, OSError) as error:
             raise ValueError(f"{name}: {where!r} cannot be imported ({error})") from error
         return partial(checked_network, f"{name}: {where}", found)
-
-
-def _function(place: str | None) -> str | None:
-    """``"module:function"`` without the module."""
-    return None if place is None else place.rpartition(":")[2]
 
 
 def _place_of(name: str, function: Callable[..., Any]) -> str:

@@ -54,6 +54,7 @@ from pyfastenv.training.interrupt import StopRequest
 from pyfastenv.training.own_losses import check_losses, own_losses, resuming_call
 from pyfastenv.training.profiling import Profile
 from pyfastenv.training.warm_start import warm_start
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -249,6 +250,7 @@ class _Session:
 
     def _open(self, start: Start) -> None:
         """Makes the run folder ready: what is later than the checkpoint goes."""
+        self.eval_envs = self._make_eval_envs()
         if start.step is not None:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
@@ -271,11 +273,18 @@ class _Session:
         self.progress = make_progress(
             self.config.total_steps, start.step or 0, quiet=self.config.quiet
         )
-        self.eval_envs = make_eval_envs(
-            self.config.env_id,
-            {**env_kwargs(self.algorithm.envs), **self.config.eval_env_kwargs},
-            self.config.eval_episodes,
-        )
+
+    def _make_eval_envs(self) -> FastVectorEnv:
+        config, envs = self.config, self.algorithm.envs
+        kwargs = {**env_kwargs(envs), **config.eval_env_kwargs}
+        found = make_eval_envs(config.env_id, kwargs, config.eval_episodes)
+        mine, its = ((each.obs_size, each.single_action_space.shape) for each in (envs, found))
+        if mine != its:
+            raise ValueError(
+                f"eval_env_kwargs: expected observations of {mine[0]} numbers and actions {mine[1]}"
+                f" as in the training, got {its[0]} and {its[1]}"
+            )
+        return found
 
     def _best_until(self, step: int) -> float:
         """The best checkpoint's return; one of a later step goes, and comes again."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 
 from pyfastenv.runs import seeds
-from pyfastenv.runs.options import FRACTION, MAY_DIFFER, POSITIVE, at_least
+from pyfastenv.runs.options import FRACTION, MAY_DIFFER, POSITIVE, at_least, check_fixed
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.training import distributed
 from pyfastenv.training.actor_critic import ActorCriticOptions
@@ -70,8 +70,8 @@ class OffPolicyConfig(LearnerConfig):
         super().check()
         if self.anneal_to == 0.0:
             raise ValueError("anneal_to: expected more than 0, got 0.0")
-        if self.anneal_steps is not None and self.anneal_to == 1.0:
-            raise ValueError("anneal_steps: the learning rates stay; set anneal_to too")
+        if self.anneal_to == 1.0:
+            check_fixed(self, ("anneal_steps", None, "the learning rates stay; set anneal_to too"))
         if self.gamma_schedule is not None:
             first, last, final = self.gamma_schedule
             if not (0 <= first <= last and 0 <= final < 1 and self.gamma < 1):
@@ -84,11 +84,9 @@ class OffPolicyConfig(LearnerConfig):
                 f"learning_starts: expected less than total_steps = {self.total_steps}, got "
                 f"{self.learning_starts}: nothing would be learned"
             )
-        if self.her_goals > 0 and self.n_step > 1:
-            raise ValueError(
-                f"n_step: expected 1 with her_goals, got {self.n_step}: the rewards on the way are "
-                "those of another goal"
-            )
+        if self.her_goals > 0:
+            why = "with her_goals the rewards on the way are those of another goal"
+            check_fixed(self, ("n_step", 1, why))
         self._check_shared_out("batch_size")
         if distributed.world_size() > 1 and not (self.processes and self.num_seeds == 1):
             raise ValueError(

@@ -107,6 +107,8 @@ class OnPolicy(ABC, Generic[C]):
         )
         self.return_moments = RunningMoments(1)
         self.running_returns = torch.zeros(config.num_envs, device=self.device)
+        self.generator = torch.Generator()
+        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, distributed.rank()))
         self.device_generator = torch.Generator(self.device)
         self.device_generator.manual_seed(
             seeds.stream(config.seed, Stream.ACTING, distributed.rank())
@@ -133,10 +135,11 @@ class OnPolicy(ABC, Generic[C]):
 
     # ---- collecting --------------------------------------------------------------------------
 
-    def begin(self, *, in_torch: bool) -> None:
+    def begin(self, restore: dict[str, Any] | None, *, in_torch: bool) -> None:
         """Makes ready to collect, once the policy stands.
 
         Args:
+            restore: A :meth:`state_dict` to go on from.
             in_torch: The policy acts by :meth:`act`, a step of all environments at a time.
 
         Raises:
@@ -146,14 +149,15 @@ class OnPolicy(ABC, Generic[C]):
             if self.config.overlap:
                 raise ValueError("overlap: a network that acts in torch samples between updates")
             self.sampler = DeviceSampler(self.envs, self.config.num_steps, self.device)
-        self.collector = self._make_collector()
-
-    def _make_collector(self) -> Collector[Episodes]:
-        """Batches through a ring: pinned for a learner on a GPU, without copies on the CPU."""
+        # through a ring: pinned for a learner on a GPU, without copies on the CPU
         tensors = RolloutBatch.allocate(self.envs, self.config.num_steps).tensors()
         layout = {name: (tuple(x.shape), x.dtype) for name, x in tensors.items()}
         ring = PinnedRing(layout, 2, self.device)
-        return Collector(self._collect, ring, overlap=self.config.overlap)
+        self.collector = Collector(self._collect, ring, overlap=self.config.overlap)
+        if restore is None:
+            self.reset()
+        else:
+            self.load_state_dict(restore)
 
     def _export(self) -> None:
         spec = self.policy_spec()
@@ -261,6 +265,7 @@ class OnPolicy(ABC, Generic[C]):
             "return_moments": self.return_moments.state_dict(),
             "running_returns": self.running_returns,
             "envs": torch.from_numpy(self.envs.get_state()),
+            "generator": self.generator.get_state(),
             "device_generator": self.device_generator.get_state(),
             "sampler": None if self.sampler is None else self.sampler.state_dict(),
             "pool": [samples._asdict() for samples in self.pool],
@@ -276,6 +281,7 @@ class OnPolicy(ABC, Generic[C]):
         """Restores :meth:`state_dict`."""
         self.load_learned(state)
         self.running_returns = state["running_returns"].to(self.device)
+        self.generator.set_state(state["generator"])
         self.device_generator.set_state(state["device_generator"])
         if self.sampler is not None:
             self.sampler.load_state_dict(state["sampler"])

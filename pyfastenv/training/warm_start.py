@@ -12,6 +12,7 @@ from torch import Tensor
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.folder import load_checkpoint
 from pyfastenv.sampling.obs_groups import places
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 _RUNNING = "running"  # returns of unfinished episodes
 
@@ -56,7 +57,7 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     theirs = {name: theirs.get(name, part) for name, part in mine.items()}
     widened = ""
     try:
-        if _is_reordered(algorithm, saved):
+        if is_reordered(algorithm.envs, saved):
             raise _MisfitError("observations stand in another order")
         found = _fitted(mine, theirs, "", new)
     except _MisfitError as misfit:
@@ -74,9 +75,9 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
     )
 
 
-def _is_reordered(algorithm: Any, saved: Mapping[str, Any]) -> bool:
-    """Whether an own task has the same observations at other places."""
-    here = places(algorithm.envs).get("groups", {})
+def is_reordered(envs: FastVectorEnv, saved: Mapping[str, Any]) -> bool:
+    """Whether an own task has a checkpoint's observations at other places."""
+    here = places(envs).get("groups", {})
     there = (saved.get("observations") or {}).get("groups", {})
     return bool(here != there and here.keys() == there.keys())
 

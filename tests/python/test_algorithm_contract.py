@@ -317,6 +317,8 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ),
         ({"pool_size": 2}, "pool_size: expected 1, got 2: the teacher is asked about the newest"),
         ({"accelerate": "native"}, "accelerate: expected 'none', got 'native': nothing faster"),
+        ({"gamma": 0.9}, "gamma: expected 0.99, got 0.9: no return is learned from"),
+        ({"normalize_rewards": False}, "normalize_rewards: expected True, got False: no reward"),
         ({"minibatch_size": 128}, r"minibatch_size: expected at most .* = 64, got 128"),
     ],
     "mbpo": [
@@ -331,10 +333,20 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"minibatch_size": 1}, "minibatch_size: expected at least 2 with normalize_advantages"),
         ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
         ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),
+        *(
+            ({"anneal_steps": 9, **none}, "anneal_steps: expected None, got 9: neither learning")
+            for none in ({"anneal": False}, {"desired_kl": 0.01})
+        ),
         ({"device": "cuda", "overlap": True}, "cuda|overlap"),
         (
             {"desired_kl": 0.01, "learning_rate": 0.02},
             "learning_rate: expected one within learning_rate_bounds with desired_kl, 1e-05 to",
+        ),
+    ],
+    "sac": [
+        (
+            {"temperature": 0.2, "target_entropy": -1.0},
+            "target_entropy: expected None, got -1.0: a temperature of 0.2 stays",
         ),
     ],
     "recurrent_ppo": [

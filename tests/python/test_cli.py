@@ -66,7 +66,7 @@ def command(text: str, run: Path) -> list[str]:
         ("resume nowhere", "nowhere: neither a run folder nor a checkpoint in one"),
         ("plot nowhere", "nowhere: not a run folder"),
         ("resume RUN --total-steps -1", "total_steps: expected at least 1, got -1"),
-        ("resume RUN --anneal-steps 100", "anneal_steps: expected at least total_steps = 5000"),
+        ("resume RUN --anneal-steps 100", "anneal_steps: expected None, got 100: neither"),
         ("experiment flow --output RUN/config.json", "config.json is not a folder"),
     ],
 )
@@ -176,6 +176,14 @@ def test_a_misspelt_option_of_a_preset_is_named(name: str) -> None:
     with pytest.raises(TypeError, match=expected):
         algorithm_module(name).Config.preset("Hopper-v5", total_step=3)
     assert algorithm_module(name).Config.preset("Hopper-v5", total_steps=3).total_steps == 3
+
+
+def test_of_a_presets_env_kwargs_those_stay_that_are_not_given() -> None:
+    """In Python and in a sweep, too, which gives what ``--env.KEY`` sets."""
+    given = {"frame_skip": 2, "pixels": {"height": 32}}
+    config = algorithm_module("drqv2").Config.preset("CartpoleBalance-v1", env_kwargs=given)
+    pixels = {"height": 32, "width": 48, "camera": 0}
+    assert config.env_kwargs == {"frame_skip": 2, "max_episode_steps": 250, "pixels": pixels}
 
 
 @pytest.mark.parametrize("line", ["evaluate RUN", "record RUN"])

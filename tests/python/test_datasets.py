@@ -148,7 +148,5 @@ def test_ctrl_c_waits_for_few_gradient_steps(
 
 @pytest.mark.usefixtures("recorded")
 def test_options_of_collecting_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^num_envs: expected 1, since td3_bc steps no env.* got 2"
-    ):
+    with pytest.raises(ValueError, match=r"^num_envs: expected 1, got 2: td3_bc steps no env"):
         small("td3_bc", num_envs=2).check()

@@ -102,6 +102,9 @@ def test_teachers_that_do_not_fit_are_named(tmp_path: Path) -> None:
     for message, run in runs.items():
         with pytest.raises(ValueError, match=f"teacher: .*{message}"):
             small("distillation", teacher=run.run_dir).check()
+    ppo.train(small("ppo", env_id="dict_tasks:Asymmetric", run_dir=tmp_path / "order"))
+    with pytest.raises(ValueError, match=r"teacher: .* saw observations of .*Reordered at other"):
+        small("distillation", env_id="dict_tasks:Reordered", teacher=tmp_path / "order").check()
 
 
 def test_a_teacher_of_another_algorithm_will_do(tmp_path: Path) -> None:

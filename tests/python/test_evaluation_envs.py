@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ pytest.importorskip("matplotlib")
 from algorithms import small
 
 import pyfastenv
+from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac
 from pyfastenv.runs.evaluation import evaluate, make_eval_envs
-from pyfastenv.runs.saved import evaluate_run
+from pyfastenv.runs.saved import evaluate_run, resumed_config
 from pyfastenv.training.callbacks import Callback, Run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -70,3 +72,51 @@ def test_own_values_are_taken_in_turn() -> None:
         given.set_model_field("body_mass", masses)
         envs.take_values(given.own_values())
         assert (envs.get_model_field("body_mass") == masses[[0, 1, 0]]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"env_id": "Pendulum-v1", "frame_stack": 3}, r"9 numbers .* got 6 "),
+        ({"env_id": "Hopper-v5"}, r"11 numbers .* got 12 "),
+    ],
+    ids=str,
+)
+def test_others_than_the_policy_sees_are_refused_before_anything_is_written(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    others: dict[str, Any] = {"exclude_current_positions_from_observation": False}
+    if "frame_stack" in options:
+        others = {"frame_stack": 2}
+    config = small("sac", run_dir=tmp_path / "run", eval_env_kwargs=others, **options)
+    with pytest.raises(ValueError, match=f"^eval_env_kwargs: expected observations of {message}"):
+        sac.train(config)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_with_a_task_may_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    file = tmp_path / "before" / "task_that_moves.py"
+    file.parent.mkdir()
+    file.write_text(Path(__file__).with_name("slider_task.py").read_text())
+    run = str(tmp_path / "run")
+    result = sac.train(small("sac", env_id=f"{file}:Slider", run_dir=tmp_path / "run"))
+    (tmp_path / "after").mkdir()
+    file = file.rename(tmp_path / "after" / file.name)
+    del sys.modules[file.stem]
+    assert cli.main(["evaluate", run]) == 1
+    told = f"there is no file {tmp_path}/before/{file.name}, nor one of this name in the current"
+    assert told in capsys.readouterr().err
+    monkeypatch.chdir(file.parent)
+    again = evaluate_run(run, small("sac").eval_episodes, seed=result.seed)
+    assert again.metrics() == result.evaluation
+    assert cli.main(["resume", run, "--total-steps", "210", "--quiet"]) == 0
+    monkeypatch.chdir(tmp_path)  # or in Python
+    sac.train(resumed_config(run, env_id=f"{file}:Slider", total_steps=220, quiet=True))
+    # another task is still another task
+    file.write_text(file.read_text().replace("1.0 - abs", "2.0 - abs"))
+    del sys.modules[file.stem]
+    with pytest.raises(ValueError, match=r"Slider has changed since: .*code"):
+        sac.train(resumed_config(run, env_id=f"{file}:Slider", total_steps=230))

@@ -153,7 +153,7 @@ def test_int8_tells_both_returns(runs: dict[str, Path], tmp_path: Path) -> None:
     assert 0.0 < np.abs(found - policy.act(obs)).max() < 0.1
 
 
-@pytest.mark.parametrize("name", ["policy.c", "policy.pt2"])
+@pytest.mark.parametrize("name", ["policy.c", "policy.C", "policy.pt2"])
 def test_the_outputs_name_says_the_format(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
     assert cli.main(["export", str(runs["ppo"]), "--output", str(tmp_path / name)]) == 0
     written = (tmp_path / name).read_bytes()

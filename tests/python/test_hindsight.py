@@ -84,5 +84,22 @@ def test_what_has_no_goals_says_so() -> None:
     for env_id in ("Pendulum-v1", "dict_tasks:Arm"):  # which has goals, and no reward of them
         with pytest.raises(ValueError, match=f"{sentence}.* got {env_id.split(':')[-1]}"):
             make(small("sac", env_id=env_id, her_goals=4))
-    with pytest.raises(ValueError, match="n_step: expected 1 with her_goals, got 3"):
+    with pytest.raises(ValueError, match="n_step: expected 1, got 3: with her_goals"):
         small("sac", her_goals=4, n_step=3).check()
+
+
+@pytest.mark.parametrize("wrong", ["keepdims", "nan"])
+def test_rewards_that_no_step_can_have_are_named(wrong: str) -> None:
+    """Not the learning rate's fault, and no traceback of a broadcast."""
+    algorithm = make(small("td3", env_id="dict_tasks:GoalArm", her_goals=4))
+
+    def reward(achieved: np.ndarray, desired: np.ndarray, info: object) -> np.ndarray:
+        gaps = -np.linalg.norm(achieved - desired, axis=-1, keepdims=wrong == "keepdims")
+        return gaps * (np.nan if wrong == "nan" else 1.0)
+
+    algorithm.hindsight._reward = reward
+    algorithm.iterate()
+    shape = r"\(10, 1, 16\)"
+    message = f"compute_reward: expected finite rewards {shape}, got {shape[:-2]}(, 1)?[)] from"
+    with pytest.raises(ValueError, match=message):
+        algorithm.iterate()

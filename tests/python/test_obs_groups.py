@@ -91,6 +91,8 @@ def test_a_saved_policy_needs_its_entry_alone(name: str, own: bool, tmp_path: Pa
     np.testing.assert_array_equal(action, saved.act(obs))
     with pytest.raises(ValueError, match="expected a dict of policy, got a dict of critic"):
         saved.act({"critic": obs["critic"]})
+    with pytest.raises(ValueError, match=r"obs: policy: expected \(3, 4\), got \(3, 3\)"):
+        saved.act({"policy": obs["policy"][:, 1:]})
     if not own:  # the pool's workers and torch agree
         batch = pyfastenv.rollout(envs, saved.policy, 5)
         expected = saved.act(envs.obs_views.of(batch.obs)["policy"].flatten(0, 1).numpy())

@@ -328,7 +328,9 @@ def test_overlapped_collection_is_one_update_behind_and_deterministic() -> None:
 
 def test_sampling_on_the_device_is_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = PPO.begin
-    monkeypatch.setattr(PPO, "begin", lambda self, in_torch: begin(self, in_torch=True))
+    monkeypatch.setattr(
+        PPO, "begin", lambda self, state, in_torch: begin(self, state, in_torch=True)
+    )
     config = _config(num_steps=32)
     ppo = _make(config)
     batches = []
@@ -441,6 +443,14 @@ def test_the_entropy_bonus_moves_to_its_end(accelerate: Any) -> None:
     alike = _make(_config(accelerate=accelerate, entropy_coef=0.1))
     assert deviations[-1] < [alike.iterate()["policy/std"] for _ in range(5)][-1] - 1e-3
     assert alike.entropy_coef == 0.1
+    # where the learning rate stays, at any step
+    soon = _config(entropy_coef=0.1, entropy_coef_end=-5.0, anneal=False, anneal_steps=3 * 128)
+    soon.check()
+    ppo, found = _make(soon), []
+    for _ in range(4):
+        ppo.iterate()
+        found.append(ppo.entropy_coef)
+    np.testing.assert_allclose(found, [-1.6, -3.3, -5.0, -5.0])
 
 
 def test_the_steps_that_the_moments_take_are_counted() -> None:

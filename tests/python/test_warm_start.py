@@ -137,6 +137,7 @@ def test_a_run_that_was_not_evaluated_has_no_best(tmp_path: Path) -> None:
 # ---- from ----------------------------------------------------------------------------------------
 
 OTHER: dict[str, dict[str, Any]] = {
+    "distillation": {"learning_rate": 1e-4, "num_envs": 5},
     "flashsac": {"learning_rate": 1e-4, "num_envs": 3},
     "mbpo": {"policy_learning_rate": 1e-4},
     "ppo": {"learning_rate": 1e-4, "num_envs": 3, "num_steps": 16},
@@ -297,7 +298,7 @@ def test_what_was_learned_offline_goes_on_online(
     assert result.global_step == config.total_steps
     assert_equal(began, {name: theirs[name] for name in began})
     said = capsys.readouterr().out
-    assert "alpha was 2.5, is None" in said and "Begins anew: no part of it." in said
+    assert "alpha was 2.5, is no option here" in said and "Begins anew: no part of it." in said
     with pytest.raises(ValueError, match="was trained by td3_bc, this is sac"):
         sac.train(small("sac", run_dir=tmp_path / "third", **options))
 

@@ -25,10 +25,10 @@ from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs import saved, seeds
+from pyfastenv.runs import saved
 from pyfastenv.runs.errors import CheckpointError
-from pyfastenv.runs.options import POSITIVE_OR_INFINITE, at_least
-from pyfastenv.runs.seeds import Stream
+from pyfastenv.runs.folder import load_checkpoint
+from pyfastenv.runs.options import POSITIVE_OR_INFINITE, at_least, check_fixed
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed
@@ -36,6 +36,7 @@ from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.envs import make_training_envs
+from pyfastenv.training.warm_start import is_reordered
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # ---- options -------------------------------------------------------------------------------------
@@ -74,12 +75,13 @@ class Config(ActorValueConfig):
             self.teacher = Path(self.teacher).expanduser().resolve()
 
     def check(self) -> None:
-        for name, only, why in (
+        check_fixed(
+            self,
             ("accelerate", "none", "nothing faster computes its gradients"),
             ("pool_size", 1, "the teacher is asked about the newest batch"),
-        ):
-            if (given := getattr(self, name)) != only:
-                raise ValueError(f"{name}: expected {only!r}, got {given!r}: {why}")
+            ("gamma", 0.99, "no return is learned from"),
+            ("normalize_rewards", True, "no reward is learned from"),
+        )
         super().check()
         self._check_minibatches(self.minibatch_size)
         with closing(make_training_envs(self, 1)) as envs:
@@ -119,6 +121,8 @@ def read_teacher(run: Path | None, envs: FastVectorEnv) -> TorchPolicy:
             f"{theirs[1]}, {envs.env_id} has {envs.obs_size} and {space.shape}: expected a run in "
             'this task, whose observation_dict may have another "policy"'
         )
+    if is_reordered(envs, load_checkpoint(found.path)):
+        raise ValueError(f"teacher: {run} saw observations of {envs.env_id} at other places")
     return policy
 
 
@@ -158,13 +162,7 @@ class Distillation(ActorValue[Config]):
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
-        self.generator = torch.Generator()
-        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, distributed.rank()))
-        self.begin(in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
-        if restore is not None:
-            self.load_state_dict(restore)
-            return
-        self.reset()
+        self.begin(restore, in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
 
     @cached_property
     def teacher(self) -> TorchPolicy:
@@ -202,17 +200,6 @@ class Distillation(ActorValue[Config]):
         with span("forward"), learning(self.policy), precision:
             means = self.policy(seen[None])[0].float()
         return self.functions.distillation_loss(means, self.log_std, actions, self.config.loss)
-
-    # ---- saving ------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the training goes on from, bit for bit; the teacher stays in its run."""
-        return {**super().state_dict(), "generator": self.generator.get_state()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`."""
-        super().load_state_dict(state)
-        self.generator.set_state(state["generator"])
 
 
 train, load_policy = entry_points(lambda: Distillation)

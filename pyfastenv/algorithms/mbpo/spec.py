@@ -22,7 +22,7 @@ from pyfastenv.algorithms.mbpo.flow import FlowAgent, FlowOptions
 from pyfastenv.algorithms.mbpo.termination import termination_rule
 from pyfastenv.algorithms.sac.spec import SACConfig, SACTraining
 from pyfastenv.nn.spans import span
-from pyfastenv.runs.options import FRACTION, POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.options import FRACTION, POSITIVE, WIDTHS, at_least, check_fixed
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.accelerators import Choice
@@ -105,12 +105,8 @@ class Config(SACConfig):
                 f"num_elites: expected at most ensemble_size = {self.ensemble_size}, got "
                 f"{self.num_elites}"
             )
-        for name, none in (("n_step", 1), ("her_goals", 0)):
-            if getattr(self, name) != none:
-                raise ValueError(
-                    f"{name}: expected {none}, got {getattr(self, name)}: the model's rollouts, "
-                    "most of what is learned from, are replayed step by step as they are"
-                )
+        why = "the model's rollouts, most of what is learned from, are replayed as they are"
+        check_fixed(self, ("n_step", 1, why), ("her_goals", 0, why))
         if self.batch_size < self.num_elites:
             raise ValueError(
                 f"batch_size: expected at least num_elites = {self.num_elites}, got "

@@ -16,13 +16,7 @@ from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.obs_groups import Seen
-from pyfastenv.training.accelerators import (
-    IN_BFLOAT16,
-    ONLY_WITH_AMP,
-    Accelerator,
-    Kind,
-    why_not_bfloat16,
-)
+from pyfastenv.training.accelerators import IN_BFLOAT16, Accelerator, Kind, why_not_bfloat16
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward", "_evaluate")
@@ -71,9 +65,7 @@ class CompiledEpoch(Accelerator):
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
-        """It is for learning on the CPU, in its precision."""
-        if learner.config.amp != cls.bfloat16:
-            return ONLY_WITH_AMP if cls.bfloat16 else "only without amp"
+        """It is for learning on the CPU; with amp, too, where bfloat16 epochs cannot be."""
         if learner.device.type != "cpu":
             return "only on the CPU"
         networks = (learner.policy, learner.value)
@@ -171,14 +163,8 @@ class CompiledBfloat16(CompiledEpoch):
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
         """It needs AMX or AVX512-BF16, and normalised observations, of which 8 bits will do."""
-        if reason := super().why_not(learner):
-            return reason
-        reason = why_not_bfloat16(learner.config.amp, learner.device)
-        if reason is None and learner.policy.norm_list:
-            reason = "without layer normalisation"
-        if reason is None and not learner.config.normalize_obs:
-            reason = "only with normalize_obs"
-        return reason and f"{reason}; many times as fast without amp"
+        reason = why_not_bfloat16(learner.config.amp, learner.device) or super().why_not(learner)
+        return reason or (None if learner.config.normalize_obs else "only with normalize_obs")
 
 
 class Compiled(Accelerator):

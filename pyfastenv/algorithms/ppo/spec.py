@@ -21,15 +21,15 @@ from pyfastenv.algorithms.ppo.accelerated import Compiled, CompiledBfloat16, Com
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.spans import span
-from pyfastenv.runs import seeds
 from pyfastenv.runs.options import (
+    FINITE,
     FRACTION,
     MAY_DIFFER,
     POSITIVE,
     POSITIVE_OR_INFINITE,
     at_least,
+    check_fixed,
 )
-from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.tasks.language.symmetry import Mirror
 from pyfastenv.training import distributed
@@ -59,7 +59,7 @@ class Config(ActorValueConfig):
     """Steps per gradient step (of all processes together)."""
     anneal: bool = True
     """Lower the learning rate linearly to 0 (not where desired_kl moves it)."""
-    anneal_steps: int | None = field(default=None, metadata=MAY_DIFFER)
+    anneal_steps: int | None = field(default=None, metadata=at_least(1) | MAY_DIFFER)
     """Environment steps until it is 0; None: total_steps as they were when the run began."""
     gae_lambda: float = field(default=0.95, metadata=FRACTION)
     """λ of the advantage estimates."""
@@ -67,9 +67,9 @@ class Config(ActorValueConfig):
     """How far a probability ratio is followed."""
     value_clip: float = field(default=0.0, metadata=at_least(0.0))
     """How far a value may move from its old one; 0: as far as it likes."""
-    entropy_coef: float = 0.0
+    entropy_coef: float = field(default=0.0, metadata=FINITE)
     """Weight of the entropy bonus, at the start."""
-    entropy_coef_end: float | None = None
+    entropy_coef_end: float | None = field(default=None, metadata=FINITE)
     """The same where anneal_steps end, linearly in between; None: as at the start."""
     value_coef: float = field(default=0.5, metadata=at_least(0.0))
     """Weight of the value loss."""
@@ -97,10 +97,6 @@ class Config(ActorValueConfig):
                 "minibatch_size: expected at least 2 with normalize_advantages: one advantage has "
                 "no deviation to be divided by"
             )
-        for name in ("entropy_coef", "entropy_coef_end"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise ValueError(f"{name}: expected a finite number, got {value}")
         least, most = self.learning_rate_bounds
         if not 0.0 < least <= most < math.inf:
             raise ValueError(
@@ -124,11 +120,19 @@ class Config(ActorValueConfig):
                 f"observations' moments are taken before anything is learned, got "
                 f"{self.total_steps}"
             )
-        if self.anneal_steps is not None and self.anneal_steps < self.total_steps:
+        if not self.falls and self.entropy_coef_end is None:
+            why = "neither learning rate nor entropy_coef falls (of a preset: --anneal-steps None)"
+            check_fixed(self, ("anneal_steps", None, why))
+        if self.falls and self.anneal_steps is not None and self.anneal_steps < self.total_steps:
             raise ValueError(
                 f"anneal_steps: expected at least total_steps = {self.total_steps} (the learning "
                 f"rate is 0 from there on), got {self.anneal_steps}"
             )
+
+    @property
+    def falls(self) -> bool:
+        """Whether the learning rate falls to 0 along ``anneal_steps``."""
+        return self.anneal and self.desired_kl is None
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -274,14 +278,8 @@ class PPO(ActorValue[Config]):
             own_networks=self.own_networks,
         )
 
-        self.generator = torch.Generator()
-        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, distributed.rank()))
         self.anneal_steps = config.anneal_steps or config.total_steps
-        self.begin(in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
-        if restore is not None:
-            self.load_state_dict(restore)
-            return
-        self.reset()
+        self.begin(restore, in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
 
     @property
     def acceleration(self) -> Choice:
@@ -513,7 +511,6 @@ class PPO(ActorValue[Config]):
         """Everything that the training goes on from, bit for bit."""
         return {
             **super().state_dict(),
-            "generator": self.generator.get_state(),
             "anneal_steps": self.anneal_steps,
             "learning_rate": self.optimizer.lr,
         }
@@ -527,7 +524,6 @@ class PPO(ActorValue[Config]):
         """
         self._continue_schedule(state["anneal_steps"])
         super().load_state_dict(state)
-        self.generator.set_state(state["generator"])
         # schedules compute theirs; checkpoints of earlier versions have none
         self.optimizer.lr = state.get("learning_rate", self.optimizer.lr)
 
@@ -535,8 +531,7 @@ class PPO(ActorValue[Config]):
         config = self.config
         if config.anneal_steps is None:
             self.anneal_steps = began_with
-        falls = config.anneal and config.desired_kl is None
-        if falls and self.anneal_steps < config.total_steps:
+        if config.falls and self.anneal_steps < config.total_steps:
             raise ValueError(
                 f"total_steps: the learning rate falls to 0 at step {self.anneal_steps}, where the "
                 f"run was to end, got {config.total_steps}; to train on, set anneal_steps too "

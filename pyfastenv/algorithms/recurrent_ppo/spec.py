@@ -21,7 +21,7 @@ from pyfastenv.algorithms.ppo import spec as ppo
 from pyfastenv.nn.networks import learning
 from pyfastenv.nn.recurrent import RecurrentNetwork, RecurrentPolicy, RnnType
 from pyfastenv.nn.spans import span
-from pyfastenv.runs.options import at_least
+from pyfastenv.runs.options import at_least, check_fixed
 from pyfastenv.sampling.device_sampling import DeviceSampler
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed
@@ -46,7 +46,8 @@ class Config(ppo.Config):
     """Gradients through time are plain PyTorch's; there is nothing faster."""
 
     def check(self) -> None:
-        for name, only, why in (
+        check_fixed(
+            self,
             ("accelerate", "none", "nothing faster computes gradients through time"),
             ("device", "cpu", "recurrent networks have not been tried on a GPU"),
             ("amp", False, "sequences are computed in float32"),
@@ -56,9 +57,7 @@ class Config(ppo.Config):
             ("pool_size", 1, "earlier batches began with states of earlier networks"),
             ("policy_factory", None, "networks are an LSTM or GRU and hidden layers"),
             ("critic_factory", None, "networks are an LSTM or GRU and hidden layers"),
-        ):
-            if (given := getattr(self, name)) != only:
-                raise ValueError(f"{name}: expected {only!r}, got {given!r}: {why}")
+        )
         super().check()
         sequences, rest = divmod(self.minibatch_size, self.num_steps * distributed.world_size())
         if rest or not sequences:

@@ -25,7 +25,7 @@ from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least, check_fixed
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
@@ -64,6 +64,12 @@ class SACConfig(OffPolicyConfig):
     """Hidden layers, of policy and critics each."""
     layer_norm: bool = False
     """Layer normalisation of hidden layers, before their activation."""
+
+    def check(self) -> None:
+        super().check()
+        if self.temperature is not None:
+            why = f"a temperature of {self.temperature} stays (of a preset: --target-entropy None)"
+            check_fixed(self, ("target_entropy", None, why))
 
 
 @dataclass(kw_only=True)

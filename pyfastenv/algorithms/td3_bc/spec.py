@@ -21,7 +21,7 @@ from pyfastenv.algorithms.sac.spec import target_update
 from pyfastenv.algorithms.td3 import spec as td3
 from pyfastenv.algorithms.td3_bc.accelerated import WrittenOut
 from pyfastenv.runs.errors import CheckpointError
-from pyfastenv.runs.options import BOOKKEEPING, MAY_DIFFER, at_least
+from pyfastenv.runs.options import BOOKKEEPING, MAY_DIFFER, at_least, check_fixed
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.sampling.datasets import read_datasets
 from pyfastenv.sampling.exploration import continuous_actions
@@ -76,12 +76,9 @@ class Config(td3.Config):
 
     def check(self) -> None:
         super().check()
-        for option in fields(self):
-            if option.name in self.COLLECTING and getattr(self, option.name) != option.default:
-                raise ValueError(
-                    f"{option.name}: expected {option.default}, since {self.algorithm} steps no "
-                    f"environment, got {getattr(self, option.name)}"
-                )
+        ours = [option for option in fields(self) if option.name in self.COLLECTING]
+        why = f"{self.algorithm} steps no environment"
+        check_fixed(self, *((option.name, option.default, why) for option in ours))
         with closing(make_training_envs(self, 1)) as envs:
             continuous_actions(envs, self.algorithm)
             if not self.dataset:

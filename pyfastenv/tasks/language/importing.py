@@ -23,11 +23,15 @@ def import_place(place: str, where: str) -> ModuleType:
 
 
 def absolute_place(where: str) -> str:
-    """``"path/to/file.py:name"`` with the whole path, for whoever asks elsewhere; else itself."""
+    """``"path/to/file.py:name"`` with the whole path, for whoever asks elsewhere; else itself.
+
+    In the place of a whole path where no file is any more, one of its name in the current folder.
+    """
     place, colon, name = where.rpartition(":")
-    if place.endswith(".py") and (file := Path(place).expanduser()).is_file():
-        return f"{file.resolve()}{colon}{name}"
-    return where
+    file = Path(place).expanduser()
+    if file.is_absolute() and not file.is_file():
+        file = Path(file.name)
+    return f"{file.resolve()}{colon}{name}" if file.suffix == ".py" and file.is_file() else where
 
 
 def _import_module(name: str, where: str) -> ModuleType:
@@ -52,7 +56,8 @@ def import_file(path: str, where: str) -> ModuleType:
     """A file as a module, beside which its imports are found, as if Python ran it."""
     file = Path(path).expanduser().resolve()
     if not file.is_file():
-        raise FileNotFoundError(f"{where}: there is no file {file}")
+        nor = ", nor one of this name in the current folder" if Path(path).is_absolute() else ""
+        raise FileNotFoundError(f"{where}: there is no file {file}{nor}")
     if not file.stem.isidentifier():
         raise ImportError(f"{where}: {file.stem!r} is no name of a module: rename the file")
     if str(file.parent) not in sys.path:

@@ -99,6 +99,34 @@ def test_collect(run: Path, capsys: pytest.CaptureFixture[str], datasets: Path) 
     assert_is_learned_from(dataset, datasets, capsys)
 
 
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [("Hopper-v5", "--frame-stack 3"), ("dict_tasks:Asymmetric", ""), ("dict_tasks:GoalArm", "")],
+)
+def test_stacked_observations_and_dicts_are_collected_and_read(
+    env_id: str, options: str, tmp_path: Path
+) -> None:
+    sizes = "--num-envs 4 --num-steps 16 --minibatch-size 64 --total-steps 128"
+    train = f"train ppo --env-id {env_id} {options} {sizes} --quiet --run-dir {tmp_path}/run"
+    assert cli.main(train.split()) == 0
+    dataset = collect(tmp_path / "run", "seen/ppo-v0", 2)
+    env = dataset.recover_environment()
+    assert dataset.observation_space == env.observation_space
+    envs = pyfastenv.make_vec(env_id, 1, **({"frame_stack": 3} if options else {}))
+    read = read_datasets(["seen/ppo-v0"], envs).transitions
+    (episode, _) = dataset.iterate_episodes()
+    seen = [env.reset(seed=0)[0], *(env.step(action)[0] for action in episode.actions)]
+    views = [envs.obs_views.of(rows) if envs.obs_views else {"": rows} for rows in read[:4:3]]
+    for name in views[0]:
+        expected = np.array([each[name] if name else each for each in seen])
+        recorded: Any = episode.observations[name] if name else episode.observations
+        np.testing.assert_array_equal(recorded, expected, strict=True)
+        for first, rows in enumerate(views):
+            count = len(seen) - 1
+            wanted = np.float32(expected[first : first + count])
+            np.testing.assert_array_equal(rows[name][:count], wanted)
+
+
 def assert_is_learned_from(
     dataset: minari.MinariDataset, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
