@@ -1,6 +1,7 @@
 """The base of mjlab's tasks: its robots' models and servos.
 
-Numbers: mjlab 1.6, asset_zoo/robots/unitree_{go1,g1} and tasks/velocity/velocity_env_cfg.py.
+Numbers: mjlab 1.6, asset_zoo/robots/unitree_{go1,g1}, tasks/velocity/velocity_env_cfg.py and
+tasks/tracking/tracking_env_cfg.py.
 """
 
 import re
@@ -11,7 +12,10 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.packages import package_file
+from pyfastenv.suites.playground import terms as t
 from pyfastenv.tasks.language.fields import memory
+from pyfastenv.tasks.language.helpers import in_frame
+from pyfastenv.tasks.language.randomise import uniform as between
 from pyfastenv.tasks.language.task import Task
 
 _INSTALL = "--no-deps mjlab==1.6.0"  # which pins another MuJoCo, and asks for Warp and a torch
@@ -19,6 +23,7 @@ _DATA = mujoco.mjtConDataField
 _FOUND, _FORCE = 1 << int(_DATA.mjCONDATA_FOUND), 1 << int(_DATA.mjCONDATA_FORCE)
 _NO_REDUCTION, _NET_FORCE = 0, 3  # mjSpec's numbers of reduce="none" and "netforce"
 _GEOM, _BODY, _TREE = mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_XBODY
+TOLERANCE = 1e-6  # mjlab's, of times [s]
 _RATE, _DAMPING_RATIO = 10 * 2.0 * 3.1415926535, 2.0  # of mjlab's servos [rad/s]
 
 
@@ -32,7 +37,7 @@ def by_name(names, values, default=0.0):
 
 
 class Robot(Task):
-    """A robot of mjlab's on a plane, moved by servos. A step is 20 ms.
+    """A robot of mjlab's on a plane, moved by servos and pushed. A step is 20 ms.
 
     What a subclass says: ``joints``, how many; the other class attributes.
 
@@ -47,6 +52,11 @@ class Robot(Task):
         start, bent: The root's height [m]; the default pose by patterns of joints [rad], else 0.
         encoder_bias: Greatest error of joints' encoders, one per joint and episode [rad].
         soft_limit: Share of joints' ranges beyond which they cost, about the range's middle.
+        every_substep: Whether contacts are looked at after every substep, as in mjlab, and not
+            after the last one alone. It leaves physics to mj_step.
+        push_every: The least and the most time between pushes [s].
+        push_velocity: The most that a push adds to the root's velocities, along the world's axes
+            and about them [m/s, rad/s]; 0: no pushes.
     """
 
     frame_skip = 4
@@ -57,7 +67,10 @@ class Robot(Task):
     options: dict[str, Any] = {}
     motors: tuple[tuple[str, float, float], ...] = ()
     bent: dict[str, float] = {}
-    start, encoder_bias, soft_limit = 0.0, 0.015, 0.9
+    start, encoder_bias, soft_limit, every_substep = 0.0, 0.015, 0.9, False
+    push_every, push_velocity = (1.0, 3.0), (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)
+
+    push_in = memory()
 
     def __init_subclass__(cls, joints=0, **arguments):
         if joints:
@@ -128,6 +141,73 @@ class Robot(Task):
             target = self.pose[joint] + self.action_scale[joint] * action[joint]
             ctrl[i] = target - self.bias[joint]
 
+    def feel(self, data, dt):
+        """Looks at contacts after some substeps."""
+
+    def collisions(self, data):
+        """1 if the robot hits itself, else 0."""
+        return 0.0
+
+    def advance(self, data, action):
+        """Runs the physics; counts the substeps in which the robot hits itself."""
+        if not self.every_substep:
+            self.simulate(data)
+            self.feel(data, self.dt)
+            return self.frame_skip * self.collisions(data)
+        hits, ctrl = 0.0, np.zeros(len(action))
+        self.control(action, ctrl)
+        for _ in range(self.frame_skip):
+            self.simulate(data, ctrl, 1)
+            self.feel(data, self.dt / self.frame_skip)
+            hits += self.collisions(data)
+        return hits
+
+    def suffer_pushes(self, data, rng):
+        """Sets the root's velocity where a push is due: that of the last substep's start, more."""
+        self.push_in -= self.dt
+        if self.push_in < TOLERANCE and t.sizes(self.push_velocity) > 0.0:
+            self.push_in = rng.uniform(self.push_every[0], self.push_every[1])
+            velocity, change = np.zeros(6), np.zeros(6)
+            mujoco.mj_objectVelocity(self.model, data, _TREE, self.root_id, velocity, 0)
+            for i in range(6):
+                change[i] = rng.uniform(-self.push_velocity[i], self.push_velocity[i])
+            data.qvel[:3] = velocity[3:] + change[:3]
+            data.qvel[3:6] = in_frame(data.qpos[3:7], velocity[:3] + change[3:])
+
+    def imu_velocity(self, data):
+        """The velocity of the robot's sensors in their frame, in the new state."""
+        velocity = in_frame(data.qpos[3:7], data.qvel[:3])
+        return velocity + np.cross(data.qvel[3:6], self.imu_place)
+
+
+def body_poses(model, qpos):
+    """Where the bodies of a robot with a free root and hinges are, by its state: ``mj_kinematics``.
+
+    Returns:
+        ``(nbody, 3)`` [m], ``(nbody, 4)``: places in the world, and quaternions.
+    """
+    places, turns = np.zeros((model.nbody, 3)), np.zeros((model.nbody, 4))
+    turned, own, quat, turns[0, 0] = np.zeros(3), np.zeros(4), np.zeros(4), 1.0
+    for body in range(1, model.nbody):
+        joint, parent = model.body_jntadr[body], model.body_parentid[body]
+        if joint >= 0 and model.jnt_type[joint] == 0:  # the free one
+            places[body], turns[body] = qpos[:3], qpos[3:7]
+            continue
+        mujoco.mju_rotVecQuat(turned, model.body_pos[body], turns[parent])
+        places[body] = places[parent] + turned
+        mujoco.mju_mulQuat(quat, turns[parent], model.body_quat[body])
+        if joint >= 0:
+            mujoco.mju_rotVecQuat(turned, model.jnt_pos[joint], quat)
+            places[body] += turned
+            angle = qpos[model.jnt_qposadr[joint]]
+            mujoco.mju_axisAngle2Quat(own, model.jnt_axis[joint], angle)
+            mujoco.mju_mulQuat(turns[body], quat, own)
+            mujoco.mju_rotVecQuat(turned, model.jnt_pos[joint], turns[body])
+            places[body] -= turned
+        else:
+            turns[body] = quat
+    return places, turns
+
 
 def add_contacts(spec, name, data, kind, part, other_kind, other):
     """Adds a sensor of contacts between a part of the robot and another."""
@@ -180,6 +260,15 @@ _7520_22 = planetary((0.489e-4, 0.109e-4, 0.738e-4), (4.5, 5.0))
 _4010 = planetary((0.068e-4, 0.0, 0.0), (5.0, 5.0))
 
 
+G1_SOLE_FRICTION = between(
+    0.3,
+    1.2,
+    together=True,
+    of=[f"robot/{side}_foot{i}_collision" for side in ("left", "right") for i in range(1, 8)],
+    columns=0,
+)
+
+
 class G1(Robot, joints=29):
     """Unitree's G1, all of whose parts collide, with each other, too."""
 
@@ -206,3 +295,6 @@ class G1(Robot, joints=29):
         super().measure(spec)
         data = _FORCE, _NO_REDUCTION, 1
         add_contacts(spec, "self_contact", data, _TREE, "pelvis", _TREE, "robot/pelvis")
+
+    def collisions(self, data):
+        return 1.0 * (t.length(data.sensor("self_contact").data) > 10.0)
