@@ -148,6 +148,11 @@ PLAYGROUND = {
 MJLAB = {
     "Mjlab-Velocity-Flat-Unitree-Go1": ("velocity:VelocityFlatGo1", 1000),
     "Mjlab-Velocity-Flat-Unitree-G1": ("velocity:VelocityFlatG1", 1000),
+    "Mjlab-Tracking-Flat-Unitree-G1": ("tracking:TrackingFlatG1", 500),
+    "Mjlab-Tracking-Flat-Unitree-G1-No-State-Estimation": (
+        "tracking:TrackingFlatG1NoStateEstimation",
+        500,
+    ),
 }
 
 

@@ -222,7 +222,7 @@ def test_what_is_not_here_says_so() -> None:
 def test_own_tasks_equal_mjlab(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_based_rl_env, "Simulation", Simulation)  # put back afterwards
     gaps = compare(env_id, 60, episode=15)["gaps"]
-    assert len(gaps) > 15 and max(gaps.values()) < 1e-5, gaps
+    assert len(gaps) > 12 and max(gaps.values()) < 1e-5, gaps
 
 
 def test_example(tmp_path: Path) -> None:
