@@ -7,16 +7,12 @@ sensor/terrain_height_sensor.py.
 import mujoco
 import numpy as np
 
-from pyfastenv.suites.mjlab.base import FEET, add_hits
+from pyfastenv.suites.mjlab.base import FEET, OWN, SHANKS, THIGHS, TRUNK, add_hits
 from pyfastenv.suites.mjlab.velocity import (
     OF_FEET,
-    OWN,
     SEEN,
-    SHANKS,
     SHARED,
-    THIGHS,
     TRUE,
-    TRUNK,
     Velocity,
     VelocityFlatG1,
     VelocityFlatGo1,
