@@ -55,7 +55,8 @@ class Robot(Task):
         encoder_bias: Greatest error of joints' encoders, one per joint and episode [rad].
         soft_limit: Share of joints' ranges beyond which they cost, about the range's middle.
         touches: Sensors of contacts, and what those harder than 10 N count as: ``OWN``, among the
-            robot's parts, or with the ground of ``SHANKS``, ``TRUNK`` or ``THIGHS``.
+            robot's parts, or ``SHANKS``, ``TRUNK`` or ``THIGHS``, of the geom of this name with the
+            ground.
         every_substep: Whether contacts are looked at after every substep, as in mjlab, and not
             after the last one alone. It leaves physics to mj_step.
         push_every: The least and the most time between pushes [s].
@@ -117,11 +118,16 @@ class Robot(Task):
         body.add_geom(name="terrain", type=mujoco.mjtGeom.mjGEOM_PLANE, size=(0, 0, 0.01))
 
     def measure(self, spec):
-        """Adds the sensors: of each foot, whether it touches the ground, and its force on it."""
+        """Adds the sensors: of each foot's contact with the ground, whether there is one and its
+        force, and of ``touches``, the first one's force."""
         for site, foot in self.feet:
             kind = _GEOM if foot.endswith("_collision") else _TREE
             data = _FOUND | _FORCE, _NET_FORCE, 1
             add_contacts(spec, site, data, kind, foot, _BODY, "terrain")
+        for name, what in self.touches.items():
+            all_of_it = _TREE, self.root, _TREE, f"robot/{self.root}"
+            ends = all_of_it if what == OWN else (_GEOM, name, _BODY, "terrain")
+            add_contacts(spec, name, (_FORCE, _NO_REDUCTION, 1), *ends)
 
     def joint_names(self):
         """The joints' names in the robot's file."""
@@ -231,15 +237,6 @@ def add_contacts(spec, name, data, kind, part, other_kind, other):
     sensor.reftype, sensor.refname = other_kind, other
 
 
-def add_hits(spec, name, part, other_kind=_BODY, other="terrain"):
-    """Adds a sensor of the first contact's force between a part of the robot and another.
-
-    The part is a geom where the other is a body, such as the ground, else a body's subtree.
-    """
-    kind = _GEOM if other_kind == _BODY else _TREE
-    add_contacts(spec, name, (_FORCE, _NO_REDUCTION, 1), kind, part, other_kind, other)
-
-
 def add_servo(robot, joint, inertia, torque):
     """Adds mjlab's position servo, whose gains follow from the motor's inertia [kg m²]."""
     servo = robot.add_actuator(name=joint.name, target=joint.name)
@@ -315,7 +312,3 @@ class G1(Robot, joints=29):
         ".*_elbow_joint": 0.6, ".*_shoulder_pitch_joint": 0.2, "left_shoulder_roll_joint": 0.2,
         "right_shoulder_roll_joint": -0.2,
     }  # fmt: skip
-
-    def measure(self, spec):
-        super().measure(spec)
-        add_hits(spec, "self_contact", "pelvis", _TREE, "robot/pelvis")

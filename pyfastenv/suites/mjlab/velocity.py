@@ -6,19 +6,7 @@ Formulas: mjlab 1.6, tasks/velocity (velocity_env_cfg.py, config, mdp) and envs/
 import mujoco
 import numpy as np
 
-from pyfastenv.suites.mjlab.base import (
-    FEET,
-    G1,
-    G1_SOLE_FRICTION,
-    OWN,
-    SHANKS,
-    THIGHS,
-    TOLERANCE,
-    TRUNK,
-    Go1,
-    Robot,
-    by_name,
-)
+from pyfastenv.suites.mjlab.base import FEET, G1, G1_SOLE_FRICTION, TOLERANCE, Go1, Robot, by_name
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, curriculum, memory
@@ -198,7 +186,7 @@ class Velocity(Robot):
     def step(self, data, action, info, rng):
         self.take_kind(rng)
         told, dt = self.told(data), self.dt
-        hits = self.advance(data, action)
+        self_hits, shank_hits, trunk_hits, thigh_hits = self.advance(data, action)
         speed = t.length(told[:2]) + abs(told[2])
         moves, own = 1.0 * (speed > self.walking_speed), np.zeros(6)
         mujoco.mj_objectVelocity(self.model, data, _OF_BODY, self.root_id, own, 1)
@@ -237,9 +225,9 @@ class Velocity(Robot):
             "foot_swing_height": dt * moves * swing,
             "foot_slip": dt * moves * slip,
             "soft_landing": dt * moves * landing,
-            "self_collisions": dt * hits[OWN],
-            "shank_collision": dt * hits[SHANKS],
-            "trunk_head_collision": dt * hits[TRUNK],
+            "self_collisions": dt * self_hits,
+            "shank_collision": dt * shank_hits,
+            "trunk_head_collision": dt * trunk_hits,
         }
         fell = np.arccos(min(max(data.xmat[self.root_id, 8], -1.0), 1.0)) > self.most_tilt
         t.note_misses(self.misses, told, own[3:5], own[2], info)
@@ -249,7 +237,7 @@ class Velocity(Robot):
         self.measure_heights(data)
         return terms, {
             "fell_over": fell,
-            "illegal_contact": hits[THIGHS] > 0.0,
+            "illegal_contact": thigh_hits > 0.0,
             "out_of_terrain_bounds": self.is_out(data),
         }
 
