@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def ids_of(options: Options) -> list[str]:
         own = [each for each in ids if not {"condition", "numeral", "thing"} & ids[each].keys()]
         return own + [each for each in ids if "thing" in ids[each]][13::30]
     if options.which == "mjlab":
-        return [env_id for env_id in MJLAB if "Velocity-Flat" in env_id]
+        return [env_id for env_id in MJLAB if "Rough" not in env_id]
     import envpool
 
     theirs = set(envpool.list_all_envs())
@@ -122,7 +123,18 @@ def envpools(env_id: str, args: Options) -> Any:
     return pool
 
 
-def mjlabs(env_id: str, args: Options, batches: list[Any]) -> dict[str, Any]:
+def motion_of(env_id: str, folder: str) -> dict[str, str]:
+    """The argument of a task that follows a motion: one of 10 s that is made for it."""
+    if "Tracking" not in env_id:
+        return {}
+    from mjlab_motion import own_motion
+
+    return {"motion_file": str(own_motion(Path(folder) / "motion.npz", 500))}
+
+
+def mjlabs(
+    env_id: str, args: Options, batches: list[Any], motion: dict[str, str]
+) -> dict[str, Any]:
     """mjlab's environments, begun: on a batch of ours and on its own backend."""
     import torch
     from mjlab.envs import ManagerBasedRlEnv, manager_based_rl_env
@@ -139,6 +151,8 @@ def mjlabs(env_id: str, args: Options, batches: list[Any]) -> dict[str, Any]:
         manager_based_rl_env.Simulation = simulation
         cfg = load_env_cfg(env_id)
         cfg.scene.num_envs = args.num_envs
+        if motion:
+            cfg.commands["motion"].motion_file = motion["motion_file"]
         env = ManagerBasedRlEnv(cfg, device="cpu")
         env.reset(seed=0)
         found[name] = env.step, actions, args.num_envs
@@ -147,7 +161,13 @@ def mjlabs(env_id: str, args: Options, batches: list[Any]) -> dict[str, Any]:
 
 def compare(env_id: str, args: Options) -> sections.Row:
     """Rounds of ours and the rivals, each round beginning with the next one."""
-    ours = pyfastenv.make_vec(env_id, args.num_envs, num_threads=args.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        return compare_with(env_id, args, motion_of(env_id, folder))
+
+
+def compare_with(env_id: str, args: Options, motion: dict[str, str]) -> sections.Row:
+    """The same, with arguments of ours."""
+    ours = pyfastenv.make_vec(env_id, args.num_envs, num_threads=args.threads, **motion)
     space, rng = ours.single_action_space, np.random.default_rng(0)
     shape = (args.num_envs, *space.shape)
     # LQR's have no bounds
@@ -156,7 +176,7 @@ def compare(env_id: str, args: Options) -> sections.Row:
     ours.reset(seed=0)
     steps: dict[str, Any] = {"pyfastenv": (ours.step, batches, args.num_envs)}
     if args.which == "mjlab":
-        steps |= mjlabs(env_id, args, batches)
+        steps |= mjlabs(env_id, args, batches, motion)
     else:
         pool = envpools(env_id, args)
         steps["EnvPool"] = pool.step, batches, args.num_envs

@@ -149,6 +149,11 @@ MJLAB = {
     "Mjlab-Velocity-Flat-Unitree-G1": ("velocity:VelocityFlatG1", 1000),
     "Mjlab-Velocity-Rough-Unitree-Go1": ("rough:VelocityRoughGo1", 1000),
     "Mjlab-Velocity-Rough-Unitree-G1": ("rough:VelocityRoughG1", 1000),
+    "Mjlab-Tracking-Flat-Unitree-G1": ("tracking:TrackingFlatG1", 500),
+    "Mjlab-Tracking-Flat-Unitree-G1-No-State-Estimation": (
+        "tracking:TrackingFlatG1NoStateEstimation",
+        500,
+    ),
 }
 
 

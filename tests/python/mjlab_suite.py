@@ -8,13 +8,16 @@ under our controls, every substep with the bits of ours, on our rough ground, to
 
 from __future__ import annotations
 
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import counts
 import mujoco
 import numpy as np
+from mjlab_motion import TRACKING, own_motion
 
 import pyfastenv
 from pyfastenv.suites import MJLAB
@@ -39,6 +42,8 @@ class Theirs:
         weights: Of its reward's terms, in the place of its own.
         ours: Our environment, whose state, controls and draws it takes over.
     """
+
+    command = "twist"
 
     def __init__(self, env_id: str, weights: dict[str, float], ours: Any) -> None:
         import torch
@@ -66,6 +71,8 @@ class Theirs:
         cfg = load_env_cfg(env_id)
         cfg.scene.num_envs, cfg.auto_reset, cfg.curriculum = 1, False, {}
         cfg.observations["actor"].enable_corruption = False
+        if self.command == "motion":
+            cfg.commands["motion"].motion_file = ours.task.motion_file
         cfg.events = {name: e for name, e in cfg.events.items() if e.mode == "reset"}
         for name, weight in weights.items():
             if name in cfg.rewards:
@@ -76,12 +83,16 @@ class Theirs:
         with patch.object(TerrainGenerator, "compile", compile_ground):
             self._env = ManagerBasedRlEnv(cfg, device="cpu")
         self._robot = self._env.scene["robot"].data
-        self._command = self._env.command_manager.get_term("twist")
+        self._command = self._env.command_manager.get_term(self.command)
         self._command._resample_command = lambda env_ids: self._take_command()
         self.terms = self._env.reward_manager.active_terms
 
     def _tensor(self, values: Any) -> Any:
         return self._torch.as_tensor(np.asarray(values, np.float32))[None]
+
+    def _drawn(self) -> float:
+        """Changes where we draw a command."""
+        return float(self._ours.task._velocity_until)
 
     def _take_command(self) -> None:
         """What we have drawn, in the place of what it would draw."""
@@ -110,13 +121,13 @@ class Theirs:
         self._env.sim.forward()
         self._env.command_manager.compute(dt=0.0)
         self._env.sim.sense()
-        self._drawn_until = self._ours.task._velocity_until
+        self._drawn_until = self._drawn()
         self._env._manual_reset_pending[:] = False
         self._show_state()  # without the warm start that forward has left
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, dict[str, float]]:
         """Steps after ours: observations, reward, whether it has ended, terms by name."""
-        until = self._ours.task._velocity_until
+        until = self._drawn()
         self._command.time_left[:] = 100.0 if until == self._drawn_until else 0.0
         self._drawn_until = until
         obs, reward, ended, *_ = self._env.step(self._tensor(action))
@@ -130,11 +141,45 @@ class Theirs:
             dict(zip(self.terms, map(float, terms), strict=True)),
         )
 
+    def ends(self) -> dict[str, bool]:
+        """What has ended the episode in the last step, and what has not, by name."""
+        manager = self._env.termination_manager
+        names = [name for name in manager.active_terms if name != "time_out"]
+        return {name: bool(manager.get_term(name)[0]) for name in names}
+
     def has_our_state(self) -> bool:
         """Whether the physics has made the same of it, every bit."""
         row = np.empty_like(self._env.sim.batch.state[0])
         mujoco.mj_getState(self._ours.task.model, self._ours.data, row, STATE)
         return bool(np.array_equal(row, self._env.sim.batch.state[0]))
+
+
+class Following(Theirs):
+    """One that follows a motion, of which we say in which frames it begins."""
+
+    command = "motion"
+
+    def _drawn(self) -> float:
+        return 0.0
+
+    def _take_command(self) -> None:
+        frame = int(self._ours.task.frame)
+        self._command.time_steps[:] = frame - 2 * self._resets  # which moves it on twice
+        if not self._resets:
+            self._show_state()
+            self._command._pending_forward = self._is_put_back = True
+
+    def reset(self) -> None:
+        self._resets = True
+        super().reset()
+        self._resets = False
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, dict[str, float]]:
+        self._is_put_back = False
+        results = super().step(action)
+        if self._is_put_back:
+            self._show_state()  # as in reset
+        return results
 
 
 def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, Any]:
@@ -148,16 +193,21 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
     Raises:
         AssertionError: They differ in what has ended an episode, or in a bit of the physics.
     """
-    quiet = {"randomise": False, "observation_noise": False, "push_velocity": (0.0,) * 6}
-    own: dict[str, Any] = {**quiet, "every_substep": True, "velocity_every": (0.3, 0.8)}
-    params = pyfastenv.debug(env_id).unwrapped.task.params
-    names = [name.removesuffix("_weight") for name in params if name.endswith("_weight")]
-    weights = {name: params[f"{name}_weight"] or 1.0 for name in names}
-    own |= {f"{name}_weight": weight for name, weight in weights.items()}
-    ours: Any = pyfastenv.debug(env_id, **own).unwrapped
-    with warnings.catch_warnings():
+    follows = env_id in TRACKING
+    own: dict[str, Any] = {"randomise": False, "observation_noise": False, "every_substep": True}
+    own["push_velocity"] = (0.0,) * 6
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of mjlab's own dependencies
-        theirs = Theirs(env_id, weights, ours)
+        if follows:
+            own["motion_file"] = str(own_motion(Path(folder) / "motion.npz"))
+        else:
+            own["velocity_every"] = (0.3, 0.8)
+        params = pyfastenv.debug(env_id, **own).unwrapped.task.params
+        names = [name.removesuffix("_weight") for name in params if name.endswith("_weight")]
+        weights = {name: params[f"{name}_weight"] or 1.0 for name in names}
+        own |= {f"{name}_weight": weight for name, weight in weights.items()}
+        ours: Any = pyfastenv.debug(env_id, **own).unwrapped
+        theirs = (Following if follows else Theirs)(env_id, weights, ours)
     rng, gaps, idle, falls, left = np.random.default_rng(0), {}, set(theirs.terms), 0, 0
     dt, count, is_rough = ours.task.dt, len(ours.task.pose), hasattr(ours.task, "ground")
     scans = 187 * is_rough  # behind the rest in mjlab, of the policy's
@@ -178,20 +228,23 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
             ours.data.qvel[3:6] += (kind < 0.3) * rng.uniform(-10.0, 10.0, 3)
             ours.data.qpos[2] += (0.2 < kind < 0.5) * rng.uniform(0.0, 0.3)
             ours.data.qpos[7:] += (kind > 0.8) * rng.uniform(-0.6, 0.6, count)
-            ours.task.measure_heights(ours.data)
+            (ours.task.look if follows else ours.task.measure_heights)(ours.data)
             theirs.reset()
         action = rng.normal(0.0, size, count)
         obs, reward, ended, _, infos = ours.step(action)
         seen, their_reward, their_end, terms = theirs.step(action)
         assert theirs.has_our_state(), f"step {i}: other physics"
         assert ended == their_end, f"step {i}"
+        ends = theirs.ends()
+        assert ends == {name: bool(infos[f"terminated_{name}"]) for name in ends}, f"step {i}"
         note("controls", ours.data.ctrl, theirs.targets)
         note("policy", np.roll(obs["policy"], -scans), seen["actor"])
-        shared, true, feet, scan = np.split(
-            obs["critic"],
-            np.cumsum((count + 3, first, len(obs["critic"]) - count - 3 - first - scans)),
-        )
-        note("critic", np.concatenate((true, shared, scan, feet)), seen["critic"])
+        critic = obs["critic"]
+        if not follows:
+            parts = (count + 3, count + 3 + first, len(critic) - scans)
+            shared, true, feet, scan = np.split(critic, parts)
+            critic = np.concatenate((true, shared, scan, feet))
+        note("critic", critic, seen["critic"])
         note("reward", reward, their_reward)
         for name, value in terms.items():
             note(name, infos[f"reward_{name}"] / dt, value)

@@ -224,12 +224,8 @@ def test_levels_move_by_how_far_the_robot_has_come(on_rough: Any) -> None:
         assert 0.01 <= on_rough.data.qpos[2] - origin[2] - 0.278 <= 0.05
         return float(task.level)
 
-    assert [after(4, *each) for each in ((4.1, 1), (4.1, 0), (3.9, 0.3), (2.9, 0.6))] == [
-        5,
-        5,
-        4,
-        3,
-    ]
+    trips = (4.1, 1.0), (4.1, 0.0), (3.9, 0.3), (2.9, 0.6)
+    assert [after(4, *trip) for trip in trips] == [5, 5, 4, 3]
     assert after(0, 0.0, 1.0) == 0
     assert len({after(9, 5.0, 0.0) for _ in range(30)}) > 4
     assert len(columns) == 1

@@ -7,16 +7,12 @@ sensor/terrain_height_sensor.py.
 import mujoco
 import numpy as np
 
-from pyfastenv.suites.mjlab.base import FEET, add_hits
+from pyfastenv.suites.mjlab.base import FEET, OWN, SHANKS, THIGHS, TRUNK
 from pyfastenv.suites.mjlab.velocity import (
     OF_FEET,
-    OWN,
     SEEN,
-    SHANKS,
     SHARED,
-    THIGHS,
     TRUE,
-    TRUNK,
     Velocity,
     VelocityFlatG1,
     VelocityFlatGo1,
@@ -184,8 +180,7 @@ class Rough(Velocity):
 
 
 def heading(quat):
-    """An orientation's turn about the upright axis, ``(4,)``: where ahead is, or aside where ahead
-    is upright."""
+    """Finds an orientation's turn about the upright axis, ``(4,)``, by its side if ahead is up."""
     x = np.zeros(3)
     mujoco.mju_rotVecQuat(x, np.array([1.0, 0.0, 0.0]), quat)
     ahead, aside = x[0], x[1]
@@ -241,12 +236,6 @@ class VelocityRoughGo1(Rough, VelocityFlatGo1):
     self_collisions_weight = shank_collision_weight = trunk_head_collision_weight = -0.1
     ring, most_tilt = (0.04, 4), np.pi  # an episode ends where a thigh touches the ground
     normal = memory(3)  # of the ground
-
-    def measure(self, spec):
-        super().measure(spec)
-        add_hits(spec, "self_contact", "trunk", mujoco.mjtObj.mjOBJ_XBODY, "robot/trunk")
-        for part in _PARTS:
-            add_hits(spec, part, part)
 
     def setup(self):
         super().setup()

@@ -6,11 +6,11 @@ Formulas: mjlab 1.6, tasks/velocity (velocity_env_cfg.py, config, mdp) and envs/
 import mujoco
 import numpy as np
 
-from pyfastenv.suites.mjlab.base import FEET, G1, Go1, Robot, by_name
+from pyfastenv.suites.mjlab.base import FEET, G1, G1_SOLE_FRICTION, TOLERANCE, Go1, Robot, by_name
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, curriculum, memory
-from pyfastenv.tasks.language.helpers import in_frame, projected_gravity
+from pyfastenv.tasks.language.helpers import projected_gravity
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.randomise import log_uniform, shift
 from pyfastenv.tasks.language.randomise import uniform as between
@@ -21,9 +21,7 @@ SHARED = ("actions", "command")  # the last that policies see, the critic's firs
 OF_FEET = ("foot_height", "foot_air_time", "foot_contact", "foot_contact_forces")
 TRUE = tuple(f"true_{name}" for name in SEEN)
 _OF_SITE, _OF_BODY = mujoco.mjtObj.mjOBJ_SITE, mujoco.mjtObj.mjOBJ_XBODY
-_TOLERANCE, _FORWARD_LEAST, _STIFFNESS = 1e-6, 0.3, 0.5  # mjlab's tolerance [s], least speed, gain
-OWN, SHANKS, TRUNK, THIGHS = range(4)
-_HARD = 10.0  # force of a contact that counts [N]
+_FORWARD_LEAST, _STIFFNESS = 0.3, 0.5  # mjlab's least speed, gain
 
 
 class Velocity(Robot):
@@ -39,15 +37,8 @@ class Velocity(Robot):
             is drawn is changed in these shares of cases; what is held is not.
         forward_share: How often it is straight ahead.
         heading_share: How often the turning is towards a heading, by the angle that is left.
-        every_substep: Whether contacts are looked at after every substep, as in mjlab, and not
-            after the last one alone. It leaves physics to mj_step.
-        push_every: The least and the most time between pushes [s].
-        push_velocity: The most that a push adds to the root's velocities, along the world's axes
-            and about them [m/s, rad/s]; 0: no pushes.
         upright_body: The body that is to be upright.
         most_tilt: Of the root, before an episode ends [rad].
-        touches: Sensors of contacts, and what those harder than 10 N count as: ``OWN``, among the
-            robot's parts, or with the ground of ``SHANKS``, ``TRUNK`` or ``THIGHS``.
         widths: Of joints, by patterns, the distance from the default pose at which ``pose`` is 1/e
             where the robot is to stand, to walk and to run [rad].
         walking_speed, running_speed: From which commands on it is to, both speeds' sum.
@@ -71,16 +62,14 @@ class Velocity(Robot):
         names=MOTION,
         curriculum="stage",
     )
-    forward_share, heading_share, every_substep = 0.2, 0.3, False
-    push_every, push_velocity = (1.0, 3.0), (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)
+    forward_share, heading_share = 0.2, 0.3
     upright_body, most_tilt = "", np.radians(70.0)
-    touches: dict[str, int] = {}
     widths: tuple[dict[str, float], ...] = ({}, {}, {})
     walking_speed, running_speed, target_height = 0.05, 1.5, 0.1
 
     # of the command in force and of the next one: heading [rad], shares for it and for forward
     drawn, coming, drawn_until = memory(3), memory(3), memory()
-    push_in, misses = memory(), memory(3)
+    misses = memory(3)
 
     def __init_subclass__(cls, feet_count=0, **arguments):
         for name in ("air_time", "contact_time", "foot_height") if feet_count else ():
@@ -101,8 +90,6 @@ class Velocity(Robot):
             by_name(self.joint_names(), width, np.nan) for width in self.widths
         )
         self.upright_id = self.model.body(f"robot/{self.upright_body}").id
-        self.touch_kind = np.array([*self.touches.values()] or [-1])
-        self.touch_at = np.array([self.model.sensor(name).adr[0] for name in self.touches] or [0])
 
     def reset(self, data, rng):
         data.qpos[:] = self.home
@@ -168,29 +155,6 @@ class Velocity(Robot):
             self.air_time[i] = 0.0 if stands else self.air_time[i] + dt
             self.contact_time[i] = self.contact_time[i] + dt if stands else 0.0
 
-    def touching(self, data):
-        """Which of ``touches`` there are, 0 or 1, ``(4,)``."""
-        found = np.zeros(4)
-        for i in range(len(self.touch_at)):
-            at, kind = self.touch_at[i], self.touch_kind[i]
-            if kind >= 0 and t.length(data.sensordata[at : at + 3]) > _HARD:
-                found[kind] = 1.0
-        return found
-
-    def advance(self, data, action):
-        """Runs the physics; counts the substeps in which there are ``touches``, ``(4,)``."""
-        if not self.every_substep:
-            self.simulate(data)
-            self.feel(data, self.dt)
-            return self.frame_skip * self.touching(data)
-        hits, ctrl = np.zeros(4), np.zeros(len(action))
-        self.control(action, ctrl)
-        for _ in range(self.frame_skip):
-            self.simulate(data, ctrl, 1)
-            self.feel(data, self.dt / self.frame_skip)
-            hits += self.touching(data)
-        return hits
-
     def tilt(self, data):
         """The square of the sine of the upright body's angle from upright."""
         return t.squares(data.xmat[self.upright_id, 6:8])
@@ -222,7 +186,7 @@ class Velocity(Robot):
     def step(self, data, action, info, rng):
         self.take_kind(rng)
         told, dt = self.told(data), self.dt
-        hits = self.advance(data, action)
+        self_hits, shank_hits, trunk_hits, thigh_hits = self.advance(data, action)
         speed = t.length(told[:2]) + abs(told[2])
         moves, own = 1.0 * (speed > self.walking_speed), np.zeros(6)
         mujoco.mj_objectVelocity(self.model, data, _OF_BODY, self.root_id, own, 1)
@@ -238,7 +202,7 @@ class Velocity(Robot):
             flies += 0.05 < self.air_time[i] < 0.5
             if not stands:
                 self.peak_height[i] = max(self.peak_height[i], self.foot_height[i])
-            if 0.0 < self.contact_time[i] < dt + _TOLERANCE:
+            if 0.0 < self.contact_time[i] < dt + TOLERANCE:
                 swing += np.square(self.peak_height[i] / self.target_height - 1.0)
                 landing += t.length(data.sensordata[at + 1 : at + 4])
                 self.peak_height[i] = 0.0
@@ -261,9 +225,9 @@ class Velocity(Robot):
             "foot_swing_height": dt * moves * swing,
             "foot_slip": dt * moves * slip,
             "soft_landing": dt * moves * landing,
-            "self_collisions": dt * hits[OWN],
-            "shank_collision": dt * hits[SHANKS],
-            "trunk_head_collision": dt * hits[TRUNK],
+            "self_collisions": dt * self_hits,
+            "shank_collision": dt * shank_hits,
+            "trunk_head_collision": dt * trunk_hits,
         }
         fell = np.arccos(min(max(data.xmat[self.root_id, 8], -1.0), 1.0)) > self.most_tilt
         t.note_misses(self.misses, told, own[3:5], own[2], info)
@@ -273,25 +237,13 @@ class Velocity(Robot):
         self.measure_heights(data)
         return terms, {
             "fell_over": fell,
-            "illegal_contact": hits[THIGHS] > 0.0,
+            "illegal_contact": thigh_hits > 0.0,
             "out_of_terrain_bounds": self.is_out(data),
         }
 
-    def suffer_pushes(self, data, rng):
-        """Sets the root's velocity where a push is due: that of the last substep's start, more."""
-        self.push_in -= self.dt
-        if self.push_in < _TOLERANCE and t.sizes(self.push_velocity) > 0.0:
-            self.push_in = rng.uniform(self.push_every[0], self.push_every[1])
-            velocity, change = np.zeros(6), np.zeros(6)
-            mujoco.mj_objectVelocity(self.model, data, _OF_BODY, self.root_id, velocity, 0)
-            for i in range(6):
-                change[i] = rng.uniform(-self.push_velocity[i], self.push_velocity[i])
-            data.qvel[:3] = velocity[3:] + change[:3]
-            data.qvel[3:6] = in_frame(data.qpos[3:7], velocity[:3] + change[3:])
-
     def observation(self, data, obs):
         quat, turning = data.qpos[3:7], data.qvel[3:6]
-        imu_velocity = in_frame(quat, data.qvel[:3]) + np.cross(turning, self.imu_place)
+        imu_velocity = self.imu_velocity(data)
         gravity, joints = projected_gravity(quat), data.qpos[7:] - self.pose
         obs["base_lin_vel"] = imu_velocity
         obs["base_ang_vel"] = turning
@@ -370,18 +322,9 @@ class VelocityFlatG1(G1, Velocity, feet_count=2):
     """mjlab's Mjlab-Velocity-Flat-Unitree-G1."""
 
     upright_body = "torso_link"
-    touches = {"self_contact": OWN}
     body_ang_vel_weight, angular_momentum_weight, self_collisions_weight = -0.05, -0.02, -1.0
     randomise = {
-        "geom_friction": between(
-            0.3,
-            1.2,
-            together=True,
-            of=[
-                f"robot/{side}_foot{i}_collision" for side in ("left", "right") for i in range(1, 8)
-            ],
-            columns=0,
-        ),
+        "geom_friction": G1_SOLE_FRICTION,
         "body_ipos": [
             shift(-0.025, 0.025, of="robot/torso_link", columns=(0, 1)),
             shift(-0.03, 0.03, of="robot/torso_link", columns=2),

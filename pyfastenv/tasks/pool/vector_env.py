@@ -18,13 +18,7 @@ from pyfastenv import _core
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.language.commands import MOTION, check_command_name, command_values
 from pyfastenv.tasks.language.curricula import values_of
-from pyfastenv.tasks.language.fields import (
-    Command,
-    Drawn,
-    count_name,
-    given_name,
-    held_name,
-)
+from pyfastenv.tasks.language.fields import Command, Drawn, count_name, given_name, held_name
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place

@@ -227,7 +227,7 @@ def test_own_tasks_equal_mjlab(env_id: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(manager_based_rl_env, "Simulation", Simulation)  # put back afterwards
     gaps = compare(env_id, 60, episode=15)["gaps"]
     most = 1e-4 if "Rough" in env_id else 1e-5  # places far from the origin, in float32
-    assert len(gaps) > 15 and max(gaps.values()) < most, gaps
+    assert len(gaps) > 12 and max(gaps.values()) < most, gaps
 
 
 def test_our_rough_ground_is_nearly_mjlabs() -> None:
