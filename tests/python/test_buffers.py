@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -127,7 +127,13 @@ resizes = st.tuples(st.just("resize"), st.integers(1, CAPACITY))
 others = st.sampled_from([("clear",), ("restore",)])
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(
     num_seeds=st.integers(1, 3),
     steps=st.lists(st.one_of(additions, additions, resizes, others), max_size=15),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripts import run_script
 
@@ -156,6 +156,7 @@ def test_settings_that_differ(folder: Path) -> None:
     assert [group.label for group in runs.grouped(found[:2])] == ["ppo"]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # of busy machines
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(1, 50), st.floats(-1e6, 1e6)), min_size=1, max_size=20),
