@@ -5,6 +5,7 @@ Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk wit
 SHARE: of their steps, to try it out. Once stopped, the same command goes on.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -77,6 +78,9 @@ for name, options in stages.items():
     given = ppo.Config.presets["Go1Trot"] | options | {"from_run": before, "seed": seed}
     given["total_steps"] = int(share * options["total_steps"])
     before = folder / (name if name == robot else f"{robot}_{name}")
-    if not (before / "result.json").exists():  # where it has ended
-        result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, auto_resume=True, **given))
-        print(f"{name}: return {result.evaluation['eval/return']:,.1f}; everything is in {before}")
+    ended = before / "result.json"
+    if ended.exists() and json.loads(ended.read_text())["global_step"] >= given["total_steps"]:
+        print(f"{name}: done; everything is in {before}")
+        continue
+    result = ppo.train(ppo.Config(env_id=env_id, run_dir=before, auto_resume=True, **given))
+    print(f"{name}: return {result.evaluation['eval/return']:,.1f}; everything is in {before}")
