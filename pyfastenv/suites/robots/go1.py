@@ -8,15 +8,7 @@ from pyfastenv.suites.playground.go1 import NOISE, Go1
 from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.rewards import reward_terms
-from pyfastenv.tasks.language.symmetry import (
-    AXIAL_VECTOR,
-    VECTOR,
-    actuator_mirror,
-    both_sides,
-    joint_mirror,
-    mirror,
-    site_mirror,
-)
+from pyfastenv.tasks.language.symmetry import both_sides
 
 SHARED = ("command", "clock", "last_action")  # the last that policies see, the critic's first
 STATE = ("linvel", "gyro", "gravity", "joints", "joint_velocities", *SHARED)
@@ -80,15 +72,17 @@ class Go1Trot(Go1):
     def setup(self):
         super().setup()
         self.sole = self.sole_height()
-        self.joint_order, self.joint_signs = both_sides(joint_mirror(self.model))
+        seen = super().symmetry().observations
+        self.joint_order, self.joint_signs = both_sides(seen["joints"])
         self.action_order, self.action_signs = both_sides(self.action_mirror())
-        self.foot_order = both_sides(site_mirror(self.model, self.sole_ids))[0]
-        self.vector_signs, self.axial_signs = both_sides(VECTOR)[1], both_sides(AXIAL_VECTOR)[1]
-        self.command_signs = both_sides(mirror((0,), (1, -1, -1)))[1]
+        self.foot_order = both_sides(seen["contacts"])[0]
+        self.vector_signs, self.axial_signs, self.command_signs = (
+            both_sides(seen[name])[1] for name in ("linvel", "gyro", "command")
+        )
 
     def action_mirror(self):
         """How actions mirror."""
-        return actuator_mirror(self.model)
+        return super().symmetry().actions
 
     def symmetry(self):
         """Raises a ValueError: nothing is to be gained from mirrored steps."""
@@ -198,8 +192,9 @@ class Go1Trot(Go1):
         return False
 
     def observation(self, data, obs):
-        self.show_state(data, obs)
-        self.show_more(data, obs)
+        body = self.shown_body(data)
+        self.show_state(data, obs, body)
+        self.show_more(data, obs, body)
         obs["told"] = self.told
         velocity = data.sensor("local_linvel").data
         obs["motion"] = velocity[0], velocity[1], data.sensor("gyro").data[2]
@@ -220,21 +215,19 @@ class Go1Trot(Go1):
             signs * data.qvel[6:][order],
         )
 
-    def show_state(self, data, obs):
+    def show_state(self, data, obs, body):
         """Writes what the policy sees."""
-        linvel, gyro, gravity, joints, joint_velocities = self.shown_body(data)
-        obs["linvel"], obs["gyro"], obs["gravity"] = linvel, gyro, gravity
-        obs["joints"], obs["joint_velocities"] = joints, joint_velocities
+        obs["linvel"], obs["gyro"], obs["gravity"] = body[0], body[1], body[2]
+        obs["joints"], obs["joint_velocities"] = body[3], body[4]
         side, moves = self.side(), self.is_told()
         obs["command"] = self.command_signs[side] * self.told
         angle = 2.0 * np.pi * (self.clock - 0.5 * side)
         obs["clock"] = moves * np.sin(angle), moves * np.cos(angle)
         obs["last_action"] = self.by_robot(self.last_action)
 
-    def show_more(self, data, obs):
+    def show_more(self, data, obs, body):
         """Writes what the critic alone sees."""
-        linvel, gyro, gravity, joints, joint_velocities = self.shown_body(data)
-        obs["true_linvel"], obs["true_gyro"], obs["true_gravity"] = linvel, gyro, gravity
-        obs["true_joints"], obs["true_joint_velocities"] = joints, joint_velocities
+        obs["true_linvel"], obs["true_gyro"], obs["true_gravity"] = body[0], body[1], body[2]
+        obs["true_joints"], obs["true_joint_velocities"] = body[3], body[4]
         obs["contacts"] = self.contact[self.foot_order[self.side()]]
         obs["height"] = data.qpos[2]

@@ -116,12 +116,12 @@ class Go1RoughTerrain(Go1Trot):
             found[i] = z - max(self.ground_at(x, y), along, across)
         return found
 
-    def show_state(self, data, obs):
-        super().show_state(data, obs)
+    def show_state(self, data, obs, body):
+        super().show_state(data, obs, body)
         points = self.points[self.side()]
         scan = height_scan(self.model, self.ground, data.qpos[:3], data.qpos[3:7], points)
         obs["scan"] = np.clip(10.0 * (scan - self.home[2]), -10.0, 10.0)  # [0.1 m]
 
-    def show_more(self, data, obs):
-        super().show_more(data, obs)
+    def show_more(self, data, obs, body):
+        super().show_more(data, obs, body)
         obs["height"] = self.clearance(data)
