@@ -201,6 +201,12 @@ class Robot(Task):
         return velocity + np.cross(data.qvel[3:6], self.imu_place)
 
 
+def yaw_of(quat):
+    """An orientation's turn about the upright axis, the last of three that make it up [rad]."""
+    w, x, y, z = quat[0], quat[1], quat[2], quat[3]
+    return np.arctan2(2.0 * (x * y + w * z), 1.0 - 2.0 * (y * y + z * z))
+
+
 def body_poses(model, qpos):
     """Where the bodies of a robot with a free root and hinges are, by its state: ``mj_kinematics``.
 

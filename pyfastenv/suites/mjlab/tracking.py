@@ -6,7 +6,7 @@ Formulas: mjlab 1.6, tasks/tracking (tracking_env_cfg.py, config, mdp) and envs/
 import mujoco
 import numpy as np
 
-from pyfastenv.suites.mjlab.base import G1, G1_SOLE_FRICTION, OWN, body_poses
+from pyfastenv.suites.mjlab.base import G1, G1_SOLE_FRICTION, OWN, body_poses, yaw_of
 from pyfastenv.suites.mjlab.motion import load_motion
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.tasks.language.fields import memory
@@ -149,8 +149,7 @@ class TrackingFlatG1(G1):
         wanted, wanted_turns = self.motion_body_pos_w[frame], self.motion_body_quat_w[frame]
         height, anchor = wanted[ANCHOR, 2], self.body_ids[ANCHOR]
         left = t.turn_from(self.turns[4 * ANCHOR : 4 * ANCHOR + 4], wanted_turns[ANCHOR])
-        sideways = left[0] * left[3] + left[1] * left[2]
-        yaw = np.arctan2(2.0 * sideways, 1.0 - 2.0 * (left[2] * left[2] + left[3] * left[3]))
+        yaw = yaw_of(left)
         heading = np.array((np.cos(0.5 * yaw), 0.0, 0.0, np.sin(0.5 * yaw)))
         place, turn, own = np.zeros(3), np.zeros(4), np.zeros(6)
         far, turned, slow, spun, miss, strays = 0.0, 0.0, 0.0, 0.0, 0.0, False

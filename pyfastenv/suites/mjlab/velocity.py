@@ -6,7 +6,16 @@ Formulas: mjlab 1.6, tasks/velocity (velocity_env_cfg.py, config, mdp) and envs/
 import mujoco
 import numpy as np
 
-from pyfastenv.suites.mjlab.base import FEET, G1, G1_SOLE_FRICTION, TOLERANCE, Go1, Robot, by_name
+from pyfastenv.suites.mjlab.base import (
+    FEET,
+    G1,
+    G1_SOLE_FRICTION,
+    TOLERANCE,
+    Go1,
+    Robot,
+    by_name,
+    yaw_of,
+)
 from pyfastenv.suites.playground import terms as t
 from pyfastenv.tasks.language.commands import MOTION
 from pyfastenv.tasks.language.fields import command, curriculum, memory
@@ -132,9 +141,7 @@ class Velocity(Robot):
         if kind[2] <= self.forward_share:
             found[0], found[1], found[2] = max(abs(found[0]), _FORWARD_LEAST), 0.0, 0.0
         if kind[1] <= self.heading_share:
-            w, x, y, z = data.qpos[3], data.qpos[4], data.qpos[5], data.qpos[6]
-            heading = np.arctan2(2.0 * (x * y + w * z), 1.0 - 2.0 * (y * y + z * z))
-            left = kind[0] - heading
+            left = kind[0] - yaw_of(data.qpos[3:7])
             turning = _STIFFNESS * np.arctan2(np.sin(left), np.cos(left))
             stage = int(self.stage)
             found[2] = min(max(turning, self.velocity_low[stage, 2]), self.velocity_high[stage, 2])
