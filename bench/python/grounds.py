@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import named_runs
-from robots import ROOT, chain, film, follow, took
+from robots import ROOT, chain, film, follow, thinned, took
 
 from pyfastenv.experiments import measure
 from pyfastenv.runs.logger import read_metrics
@@ -38,9 +38,7 @@ def grounds(name: str, run: Path, _: int) -> named_runs.Row:
         "name": name,
         "machine": measure.machine(),
         "trainings": [took(each) for each in chain(run)],
-        "levels": [
-            [row["step"], round(row["train/level"], 2)] for row in rows[:: max(1, len(rows) // 40)]
-        ],
+        "levels": [[row["step"], round(row["train/level"], 2)] for row in thinned(rows, 40)],
         "pushed": [follow(saved, seed) for seed in range(SETS)],
         "calm": follow(saved, 0, push_velocity=(0.0,) * 6),
         "kinds": {

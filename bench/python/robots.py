@@ -101,9 +101,7 @@ def learn(env_id: str, seed: int, folder: Path, first: Path | None = None) -> di
         **took(folder),
         "seconds": round(result["elapsed_s"]),
         "evaluation": result["evaluation"],
-        "curve": [
-            [row["step"], round(row["train/return"], 2)] for row in rows[:: max(1, len(rows) // 60)]
-        ],
+        "curve": [[row["step"], round(row["train/return"], 2)] for row in thinned(rows, 60)],
         "config": {
             k: v for k, v in config.to_dict().items() if k not in ("run_dir", "resume", "from_run")
         },
@@ -224,6 +222,11 @@ def chain(run: Path) -> list[Path]:
     return [*(chain(run_of(Path(first)) or Path(first)) if first else ()), run]
 
 
+def thinned(rows: list[Any], count: int) -> list[Any]:
+    """About so many of the rows, evenly."""
+    return rows[:: max(1, len(rows) // count)]
+
+
 def took(run: Path) -> dict[str, Any]:
     """Steps and processor time of a finished run."""
     result = json.loads((run / "result.json").read_text())
@@ -248,7 +251,7 @@ def walker(env_id: str, runs: Path) -> Iterator[sections.Row]:
         curve, steps, seconds = [], 0, 0
         for folder in chain(last):
             rows = [row for row in read_metrics(folder) if "train/velocity_error" in row]
-            for row in rows[:: max(1, len(rows) // 20)]:
+            for row in thinned(rows, 20):
                 means = (row[f"train/{each}"] for each in SHOWN)
                 minutes = (seconds + row["time/processor_s"]) / 60.0
                 curve.append([round(each, 2) for each in (minutes, *means)])
