@@ -28,6 +28,9 @@ GROUND = terrain.Terrain(
 class Go1RoughTerrain(Go1Trot):
     """:class:`Go1Trot` over six kinds of ground of ten levels, with a height scan of 77 points.
 
+    Shins touch the ground, too: with feet alone legs went through the edges of stairs, and a foot
+    was caught behind them.
+
     An episode starts on a tile of the environment's level and kind; one that has followed its
     command for more than half a tile moves the level up, one that has not, or has fallen, down.
 
@@ -62,6 +65,9 @@ class Go1RoughTerrain(Go1Trot):
         }
         spec.delete(floor)
         GROUND.add_to(spec, "floor", **as_the_floor)
+        for geom in spec.geoms:
+            if geom.classname.name in ("calf1", "calf2"):
+                geom.conaffinity = 1
 
     def setup(self):
         super().setup()
