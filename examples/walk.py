@@ -1,7 +1,8 @@
 """A robot follows a joystick: ``python examples/walk.py ROBOT [FOLDER] [SEED] [SHARE]``.
 
-ROBOT: go1, berkeley, g1 or t1. Trainings under pushes, each from where the one before it ended:
-Go1's trot on the spot, walk, less noise; a humanoid's first steps, its walk with less noise.
+ROBOT: go1, rough, berkeley, g1 or t1. Trainings under pushes, each from where the one before it
+ended: Go1's trot on the spot, walk, less noise; for rough, then on all grounds and on the harder
+half of them; a humanoid's first steps, its walk with less noise.
 SHARE: of their steps, to try it out. Once stopped, the same command goes on.
 """
 
@@ -18,9 +19,21 @@ TROT = {
     "trot_weight": 2.0,
     "landing_weight": -1.0,
 }
+PUSHES = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)  # the tasks'
+
+
+def pushes(times: float) -> dict[str, tuple[float, ...]]:
+    """Pushes so many times as strong as the tasks'."""
+    return {"push_velocity": tuple(times * each for each in PUSHES)}
+
+
 GO1 = {
-    "trot": {"total_steps": 3_400_000, "anneal_steps": 12_000_000, "env_kwargs": JUMPS | TROT},
-    "walk": {
+    "go1_trot": {
+        "total_steps": 3_400_000,
+        "anneal_steps": 12_000_000,
+        "env_kwargs": JUMPS | TROT,
+    },
+    "go1_walk": {
         "total_steps": 1_500_000,
         "anneal_steps": 12_000_000,
         "env_kwargs": JUMPS,
@@ -36,7 +49,14 @@ GO1 = {
         "entropy_coef_end": -0.01,
     },
 }
-PUSHES = (0.5, 0.5, 0.4, 0.52, 0.52, 0.78)  # the tasks'
+GROUNDS = {
+    "rough_all": {"total_steps": 6_000_000},
+    "rough": {
+        "total_steps": 10_000_000,
+        "env_kwargs": {"level_low": 5, "level_start": (5, 9), **pushes(1.2)},
+        "eval_env_kwargs": {"level_low": 0, "level_start": (0, 9), **pushes(1.0)},
+    },
+}
 STEPS = {
     "total_steps": 2_580_000,
     "anneal_steps": 12_000_000,
@@ -56,28 +76,27 @@ WALK = {
     "learning_rate": 8e-4,
     "entropy_coef": -0.003,
     "entropy_coef_end": -0.015,
-    "env_kwargs": {"push_velocity": tuple(1.4 * each for each in PUSHES)},
-    "eval_env_kwargs": {"push_velocity": PUSHES},
+    "env_kwargs": pushes(1.4),
+    "eval_env_kwargs": pushes(1.0),
 }
-ROBOTS = {
-    "go1": ("Go1Trot-v0", GO1),
-    "berkeley": ("BerkeleyHumanoidWalk-v0", {"steps": STEPS, "berkeley": WALK}),
-    "g1": ("G1Walk-v0", {"steps": STEPS, "g1": WALK}),
-    "t1": ("T1Walk-v0", {"steps": STEPS, "t1": WALK}),
-}
+TASKS = {"rough": "Go1RoughTerrain-v0", "berkeley": "BerkeleyHumanoidWalk-v0"}
+TASKS |= {"go1": "Go1Trot-v0", "g1": "G1Walk-v0", "t1": "T1Walk-v0"}
+TRAININGS = {robot: {f"{robot}_steps": STEPS, robot: WALK} for robot in ("berkeley", "g1", "t1")}
+TRAININGS |= {"go1": GO1, "rough": GO1 | GROUNDS}
 
 robot = sys.argv[1] if len(sys.argv) > 1 else ""
-if robot not in ROBOTS:
-    sys.exit(f"expected a robot: {', '.join(ROBOTS)}")
-env_id, stages = ROBOTS[robot]
+if robot not in TRAININGS:
+    sys.exit(f"expected a robot: {', '.join(TRAININGS)}")
 folder = Path(sys.argv[2] if len(sys.argv) > 2 else "runs")
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
 share = float(sys.argv[4]) if len(sys.argv) > 4 else 1.0
 before = None
-for name, options in stages.items():
-    given = ppo.Config.presets["Go1Trot"] | options | {"from_run": before, "seed": seed}
-    given["total_steps"] = int(share * options["total_steps"])
-    before = folder / (name if name == robot else f"{robot}_{name}")
+for name, options in TRAININGS[robot].items():
+    env_id = TASKS[name.partition("_")[0]]
+    preset = "Go1RoughTerrain" if name in GROUNDS else "Go1Trot"
+    given = ppo.Config.presets[preset] | options | {"from_run": before, "seed": seed}
+    given["total_steps"] = int(share * given["total_steps"])
+    before = folder / name
     ended = before / "result.json"
     if ended.exists() and json.loads(ended.read_text())["global_step"] >= given["total_steps"]:
         print(f"{name}: done; everything is in {before}")
