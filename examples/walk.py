@@ -9,6 +9,7 @@ SHARE: of their steps, to try it out. Once stopped, the same command goes on.
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyfastenv.algorithms import ppo
 
@@ -81,7 +82,9 @@ WALK = {
 }
 TASKS = {"rough": "Go1RoughTerrain-v0", "berkeley": "BerkeleyHumanoidWalk-v0"}
 TASKS |= {"go1": "Go1Trot-v0", "g1": "G1Walk-v0", "t1": "T1Walk-v0"}
-TRAININGS = {robot: {f"{robot}_steps": STEPS, robot: WALK} for robot in ("berkeley", "g1", "t1")}
+TRAININGS: dict[str, dict[str, Any]] = {
+    robot: {f"{robot}_steps": STEPS, robot: WALK} for robot in ("berkeley", "g1", "t1")
+}
 TRAININGS |= {"go1": GO1, "rough": GO1 | GROUNDS}
 
 robot = sys.argv[1] if len(sys.argv) > 1 else ""

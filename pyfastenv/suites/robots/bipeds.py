@@ -110,23 +110,21 @@ class G1Walk(Biped):
 
 
 class T1Walk(Biped):
-    """Booster's T1. Its legs have the gains of Booster's own gym, which are stiffer than Playground's.
+    """Booster's T1. Its legs are 2.5 and 3 times as stiff as Playground's.
 
     Attributes:
-        leg_stiffness: Of a leg's position servos [Nm/rad].
-        leg_damping: Of its joints [Nm s/rad].
+        leg_stiffness: Of a leg's position servos [Nm/rad]. Booster's own gym has 200, and 50 for
+            ankles, too stiff for steps of 4 ms (github.com/BoosterRobotics/booster_gym).
     """
 
     scene = "locomotion/t1/xmls/scene_mjx_feetonly_flat_terrain.xml"
     trunk, soles = "Trunk", ("left_foot", "right_foot")
     stands = tuple(tuple(f"{side}_foot_{i}" for i in range(1, 5)) for side in ("left", "right"))
-    first_leg, pose_weights, flex, action_scale = 11, (*(0.0,) * 11, *ORDER), 3.2, 0.4
-    # github.com/BoosterRobotics/booster_gym, envs/T1.yaml; Playground's are 30 and 10, and 3
-    leg_stiffness, leg_damping = (200.0,) * 4 + (50.0,) * 2, (5.0,) * 4 + (1.0,) * 2
+    first_leg, pose_weights, flex = 11, (*(0.0,) * 11, *ORDER), 2.5
+    leg_stiffness = (75.0,) * 4 + (30.0,) * 2
 
     def model(self):
         model, legs = super().model(), slice(self.first_leg, self.first_leg + LEGS)
         model.actuator_gainprm[legs, 0] = self.leg_stiffness * 2
         model.actuator_biasprm[legs, 1] = -model.actuator_gainprm[legs, 0]
-        model.dof_damping[6:][legs] = self.leg_damping * 2
         return model
