@@ -80,12 +80,10 @@ WALK = {
     "env_kwargs": pushes(1.4),
     "eval_env_kwargs": pushes(1.0),
 }
-TASKS = {"rough": "Go1RoughTerrain-v0", "berkeley": "BerkeleyHumanoidWalk-v0"}
-TASKS |= {"go1": "Go1Trot-v0", "g1": "G1Walk-v0", "t1": "T1Walk-v0"}
-TRAININGS: dict[str, dict[str, Any]] = {
-    robot: {f"{robot}_steps": STEPS, robot: WALK} for robot in ("berkeley", "g1", "t1")
-}
-TRAININGS |= {"go1": GO1, "rough": GO1 | GROUNDS}
+TASKS = {"go1": "Go1Trot-v0", "rough": "Go1RoughTerrain-v0", "g1": "G1Walk-v0", "t1": "T1Walk-v0"}
+TASKS |= {"berkeley": "BerkeleyHumanoidWalk-v0"}
+TRAININGS: dict[str, dict[str, Any]] = {"go1": GO1, "rough": GO1 | GROUNDS}
+TRAININGS |= {name: {f"{name}_steps": STEPS, name: WALK} for name in ("berkeley", "g1", "t1")}
 
 robot = sys.argv[1] if len(sys.argv) > 1 else ""
 if robot not in TRAININGS:

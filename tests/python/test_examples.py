@@ -61,7 +61,7 @@ def test_example(name: str, tmp_path: Path) -> None:
 
 def test_walking_needs_a_robot_that_is_known() -> None:
     pytest.importorskip("torch")
-    with pytest.raises(AssertionError, match="expected a robot: go1, berkeley, g1, t1"):
+    with pytest.raises(AssertionError, match="expected a robot: go1, rough, berkeley, g1, t1"):
         run_example("walk.py", "spot")
 
 

@@ -68,6 +68,9 @@ def test_go1_starts_on_the_ground_that_is_asked_for() -> None:
     assert depth == pytest.approx(-1.0)  # ten steps of 10 cm down to the platform
     assert obs["critic"][-1] == pytest.approx(data.qpos[2] - depth)
     assert task.heights(data) == pytest.approx(data.site_xpos[task.sole_ids, 2] - depth)
+    touching = task.model.geom_bodyid[task.model.geom_conaffinity == 1]
+    legs = [task.model.body(f"{leg}_calf").id for leg in ("FR", "FL", "RR", "RL")]
+    assert touching.tolist() == [leg for leg in legs for _ in range(3)]  # two of a shin, a foot
     for name, ends in (("lowest_trunk", {"low"}), ("least_upright", {"fallen"})):
         env = pyfastenv.debug("Go1RoughTerrain-v0", **{name: 2.0})
         env.reset(seed=0)
