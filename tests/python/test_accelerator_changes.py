@@ -24,8 +24,6 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.training import accelerators
 from pyfastenv.training.changes import changed_attributes
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 
 def make_amp_sac(accelerate: str) -> SACLearner:
     return make_sac(accelerate, bfloat16=True)

@@ -38,8 +38,6 @@ from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 
 def distance(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm().clamp_min(1e-12))

@@ -38,7 +38,7 @@ from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicyConfig
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
+pytestmark = pytest.mark.usefixtures("short_fits", "recorded")
 
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 REPLAYING = [n for n in NAMES if issubclass(algorithm_module(n).Config, OffPolicyConfig)]

@@ -16,7 +16,6 @@ from pyfastenv.algorithms import sac
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.training.callbacks import Callback, Run, StopAtReturn
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 small = partial(algorithms.small, "sac")
 
 

@@ -22,8 +22,6 @@ from pyfastenv.sampling import datasets
 from pyfastenv.sampling.datasets import read_datasets
 from pyfastenv.training.actor_critic import ActorCritic
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 
 def changed(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
     """Opens Pendulum's dataset with another episode, or other spaces."""

@@ -22,7 +22,6 @@ from pyfastenv.runs.saved import evaluate_run
 from pyfastenv.tasks.language.noise import normal
 
 pytestmark = [
-    pytest.mark.usefixtures("one_torch_thread"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

@@ -24,7 +24,7 @@ from pyfastenv.runs import checkpoint
 from pyfastenv.runs.checkpoint import CheckpointDir
 from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
+pytestmark = pytest.mark.usefixtures("short_fits", "recorded")
 
 DISCRETE = {"env_id": "CartPole-v1"}
 CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is special

@@ -15,7 +15,6 @@ from pyfastenv.algorithms import distillation, ppo, recurrent_ppo, sac
 from pyfastenv.algorithms.distillation.spec import distillation_loss
 from pyfastenv.runs import checkpoint, saved
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 TASK = "dict_tasks:Blurred"
 TRUTH = {"policy": "truth", "critic": "truth"}
 LEARNS = {"num_envs": 16, "num_steps": 50, "minibatch_size": 100, "hidden_sizes": (32, 32)}

@@ -61,7 +61,6 @@ WITH_CODE = [page for page in PAGES if "```python\n" in (DOCS / page).read_text(
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
-@pytest.mark.usefixtures("one_torch_thread")
 def test_the_code_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = "page_" + re.sub(r"\W", "_", page.removesuffix(".md"))

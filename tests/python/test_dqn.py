@@ -15,8 +15,6 @@ from torch import nn
 from pyfastenv.algorithms import dqn
 from pyfastenv.training.actor_critic import Batch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from pyfastenv.sampling.exploration import explore
 from pyfastenv.sampling.frames import FramePool
 from pyfastenv.training import collecting
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 SLIDER = str(Path(__file__).with_name("slider_task.py")) + ":Slider"
 
 

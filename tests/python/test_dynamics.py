@@ -15,7 +15,6 @@ from pyfastenv.algorithms.mbpo import dynamics
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_OUTPUTS = 3  # the reward, and the change of the observation
 
 

@@ -23,8 +23,6 @@ from pyfastenv.runs.evaluation import evaluate, make_eval_envs
 from pyfastenv.runs.saved import evaluate_run, resumed_config
 from pyfastenv.training.callbacks import Callback, Run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 
 class Heavier(Callback):
     """A curriculum: half way through, gravity is another planet's, one for each environment."""

@@ -326,7 +326,7 @@ def table_widths(text: str) -> Iterator[set[int]]:
             yield {row.count("|") for row in rows}
 
 
-@pytest.mark.usefixtures("no_cuda", "one_torch_thread")
+@pytest.mark.usefixtures("no_cuda")
 # the others' short versions run in `make experiments-quick`
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "profiling")) for name in TINY]

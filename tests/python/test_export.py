@@ -22,7 +22,6 @@ from pyfastenv.runs import checkpoint
 from pyfastenv.runs.errors import TrainingError
 
 pytestmark = [
-    pytest.mark.usefixtures("one_torch_thread"),
     # PyTorch's exporter of itself
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),

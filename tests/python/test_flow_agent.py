@@ -20,7 +20,6 @@ from pyfastenv.algorithms.sac.spec import SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 MEMBERS, ELITES = 3, 2
 

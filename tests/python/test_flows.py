@@ -13,7 +13,6 @@ from torch.distributions import MultivariateNormal
 
 from pyfastenv.nn.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 F64 = torch.float64
 BATCH = 11
 SIZES = [1, 2, 3, 5, 8]

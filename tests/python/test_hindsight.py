@@ -12,7 +12,6 @@ from algorithms import make, small
 import pyfastenv
 from pyfastenv.training.actor_critic import Batch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_ENVS, CAPACITY = 3, 100  # of each seed: the ring does not end with a step of all environments
 
 

@@ -23,7 +23,7 @@ from pyfastenv.runs.errors import DivergedError
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
+pytestmark = pytest.mark.usefixtures("short_fits")
 small = partial(algorithms.small, "mbpo")
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from pyfastenv.training.actor_critic import Batch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_ENVS, CAPACITY = 3, 100  # of each seed: the ring does not end with a step of all environments
 
 

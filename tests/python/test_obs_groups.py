@@ -21,8 +21,6 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.publish.export import export
 from pyfastenv.runs.registry import algorithm_module
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 
 def _config(task: type[Any] = Apart, **fields: Any) -> Any:
     return small("ppo", env_id=f"dict_tasks:{task.__name__}", **fields)

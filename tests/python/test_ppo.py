@@ -34,7 +34,6 @@ from pyfastenv.runs.seeds import env_seeds
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 _config = partial(algorithms.small, "ppo")
 
 

@@ -19,7 +19,6 @@ from pyfastenv.publish.play.player import Player
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.sampling.rollouts import RolloutBatch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 every_type = pytest.mark.parametrize("rnn_type", ["lstm", "gru"])
 
 

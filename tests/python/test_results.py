@@ -54,7 +54,6 @@ def run_learn(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> Any:
     return ended.value.code
 
 
-@pytest.mark.usefixtures("one_torch_thread")
 def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,7 +262,6 @@ def test_a_table_says_what_was_ahead_when() -> None:
     assert "Which, and when" not in results_page.summary_page({"ppo": [quick]})
 
 
-@pytest.mark.usefixtures("one_torch_thread")
 def test_processes_share_the_seeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,7 +29,6 @@ from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 small = partial(algorithms.small, "sac")
 
 

@@ -20,7 +20,7 @@ from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.training import distributed
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "recorded")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 kinds = pytest.mark.parametrize("name", NAMES)
 

@@ -20,8 +20,6 @@ from pyfastenv.runs.saved import resumed_config
 from pyfastenv.training.sweep import sweep
 from pyfastenv.training.sweep_options import parse_options
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 SAC: dict[str, Any] = {
     "env_id": "Pendulum-v1", "num_threads": 1, "torch_threads": 1, "total_steps": 80,
     "learning_starts": 40, "eval_every": 40, "eval_episodes": 1, "batch_size": 8,

@@ -30,7 +30,6 @@ from pyfastenv.tasks.language.symmetry import (
 )
 from pyfastenv.tasks.pool.plain import PlainEnv
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 PLACE, QUATERNION = VECTOR, mirror((0,), (1, -1, 1, -1))
 
 

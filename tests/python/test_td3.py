@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pyfastenv.sampling.rollouts import rollout
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "recorded")
+pytestmark = pytest.mark.usefixtures("recorded")
 small = partial(algorithms.small, "ddpg", total_steps=20_000)
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddpg": {},

@@ -15,8 +15,6 @@ from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
 CASES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "categorical": ("Acrobot-v1", 3, {"activation": "tanh"}),
     "categorical, epsilon-greedy": ("Acrobot-v1", 3, {"activation": "tanh", "epsilon": 0.4}),
