@@ -5,8 +5,6 @@ controls are none, held, random, saturated or at their bounds. Some calls apply 
 bodies, some have a model of each rollout's own. Everything is a function of a seed.
 """
 
-from __future__ import annotations
-
 import copy
 import time
 import warnings

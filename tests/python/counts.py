@@ -1,7 +1,5 @@
 """Counts of compared numbers, kept in a JSON that a later run goes on from, and as Markdown."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Collection

@@ -6,8 +6,6 @@ mjlab's managers and terms compute theirs in float32; its physics is pyfastenv.i
 under our controls, every substep with the bits of ours, on our rough ground, too.
 """
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Accelerators stand aside for whatever a user has changed of the code that they replace."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

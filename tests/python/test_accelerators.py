@@ -1,7 +1,5 @@
 """Accelerators compute the readable programs' steps; who changes a program gets the plain one."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import shutil

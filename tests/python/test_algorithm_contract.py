@@ -4,8 +4,6 @@ Each test takes the small training of ``algorithms.small``. The tables below say
 with which algorithm; one that is not in a table is tried as it is.
 """
 
-from __future__ import annotations
-
 import math
 import pydoc
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The baselines: they do what the documents' programs do, and learn; workers come and go."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import random

@@ -1,7 +1,5 @@
 """Callbacks: what they are told, in which order, and how they end a run."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

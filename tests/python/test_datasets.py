@@ -1,7 +1,5 @@
 """Datasets as transitions: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import signal
 from pathlib import Path

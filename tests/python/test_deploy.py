@@ -1,7 +1,5 @@
 """A deployed policy does in plain MuJoCo, without pyfastenv, what it does in its task."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

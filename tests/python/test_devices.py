@@ -6,8 +6,6 @@ checkpoints from CUDA to the CPU and back. A tensor on the wrong device raises. 
 own kernels, streams and graphs, which need a GPU (``pytest -m gpu``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

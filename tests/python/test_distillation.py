@@ -1,7 +1,5 @@
 """Distillation: a student that sees less than its teacher; what follows; mistakes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

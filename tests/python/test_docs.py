@@ -5,8 +5,6 @@ comments of the page: ``<!-- setup … -->`` and ``<!-- check … -->`` are Pyth
 ``<!-- smaller`` has lines ``this => that``, replaced in the rest of the page so that it is quick.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import os

@@ -1,7 +1,5 @@
 """DQN's arithmetic is plain torch's, and what it collects are the steps of discrete actions."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

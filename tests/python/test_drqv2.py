@@ -1,7 +1,5 @@
 """DrQ-v2: stacks of replayed pictures, shifts, what is learned by whom, mistakes, learning."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """The ensemble: what it learns, its gradients against autograd, which member predicts which row,
 and several seeds against single ones."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

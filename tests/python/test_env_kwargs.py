@@ -1,7 +1,5 @@
 """An environment's own arguments: trained with, recorded, evaluated with and resumed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

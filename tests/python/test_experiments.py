@@ -1,7 +1,5 @@
 """The experiments: the judge, what is kept and resumed, the models; each once at tiny sizes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Exported policies do what the policy does, in the programs that run them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

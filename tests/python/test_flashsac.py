@@ -1,7 +1,5 @@
 """FlashSAC: its networks and losses against plain torch, norms, reward scale and noise."""
 
-from __future__ import annotations
-
 import copy
 import math
 from functools import partial

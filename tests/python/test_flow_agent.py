@@ -1,8 +1,6 @@
 """The flow that tells real transitions from predicted ones, and what it does to the model: against
 plain torch in float64."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Flows against the change of variables, numerical integration and known densities."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

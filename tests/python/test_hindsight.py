@@ -1,7 +1,5 @@
 """Hindsight's goals are what an episode reached later, and rewards those of the goals."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

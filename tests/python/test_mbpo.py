@@ -1,7 +1,5 @@
 """MBPO with and without the flow: schedules, the model's rollouts, presets, NaN in the model."""
 
-from __future__ import annotations
-
 import math
 import pathlib
 import re

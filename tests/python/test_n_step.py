@@ -1,7 +1,5 @@
 """Rows of n steps are those that a slow program makes of everything that was collected."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from algorithms import make, small

@@ -1,7 +1,5 @@
 """A task that is written for a model passes check, trains, and is never written over."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 That others' critics see their group: tests/python/test_algorithm_contract.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """PPO: its compiled update, discrete actions, its schedule, several processes, mistakes."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

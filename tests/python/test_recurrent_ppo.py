@@ -1,7 +1,5 @@
 """Recurrent PPO: states go from step to step and batch to batch, and end with their episodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

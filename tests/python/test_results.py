@@ -1,7 +1,5 @@
 """docs/results: trainings that may be stopped at any moment, curves of each seed, their pages."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

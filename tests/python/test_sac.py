@@ -1,7 +1,5 @@
 """SAC: its gradient step against plain torch, mixed precision, what it acts and reports."""
 
-from __future__ import annotations
-
 import copy
 import math
 from functools import partial

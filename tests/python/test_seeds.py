@@ -1,7 +1,5 @@
 """All randomness comes from the seed, no two seeds share any; presets stand under all names."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

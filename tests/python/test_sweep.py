@@ -1,7 +1,5 @@
 """Sweeps: what is trained, what is left, and that a stopped one goes on."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How tasks mirror left to right: declarations, the physics that bears them out, learning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mujoco

@@ -1,7 +1,5 @@
 """The arithmetic of TD3 and its variants is plain torch's; the pool acts as the learner thinks."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Policies as torch modules act as the core's workers do, and say what does not fit."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """FlashSAC's compiled networks against autograd in float64, in any number and on any threads."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E402
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
