@@ -19,11 +19,7 @@ from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
 from pyfastenv.experiments.baselines.pools import ArrayPool, ListPool
 from pyfastenv.experiments.baselines.queue_workers import HORIZON, QueueWorkers
-from pyfastenv.experiments.baselines.textbook import (
-    PLACEMENTS,
-    TextbookDDPG,
-    TextbookPPO,
-)
+from pyfastenv.experiments.baselines.textbook import PLACEMENTS, TextbookDDPG, TextbookPPO
 from pyfastenv.experiments.samplers import our_envs
 
 

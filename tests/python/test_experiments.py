@@ -15,15 +15,7 @@ import pytest
 import torch
 
 from pyfastenv import cli
-from pyfastenv.experiments import (
-    flow,
-    pictures,
-    placement,
-    profiling,
-    registry,
-    sampling,
-    sections,
-)
+from pyfastenv.experiments import flow, pictures, placement, profiling, registry, sampling, sections
 from pyfastenv.experiments.claims import compare, verdict
 from pyfastenv.experiments.clock import Clock
 from pyfastenv.experiments.study import Measurement, Sizes, Study, rounds

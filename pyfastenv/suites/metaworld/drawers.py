@@ -4,15 +4,7 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.dm_control.rewards import GAUSSIAN
-from pyfastenv.suites.metaworld.base import (
-    LONG_TAIL,
-    Fixture,
-    both,
-    see,
-    single,
-    tolerance,
-    within,
-)
+from pyfastenv.suites.metaworld.base import LONG_TAIL, Fixture, both, see, single, tolerance, within
 from pyfastenv.tasks.language.fields import memory
 
 

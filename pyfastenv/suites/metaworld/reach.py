@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from pyfastenv.suites.metaworld.base import (
-    LONG_TAIL,
-    Sawyer,
-    orientation,
-    see,
-    tolerance,
-)
+from pyfastenv.suites.metaworld.base import LONG_TAIL, Sawyer, orientation, see, tolerance
 
 
 class Reach(Sawyer):

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from pyfastenv.suites.metaworld.base import (
-    LONG_TAIL,
-    Sawyer,
-    both,
-    orientation,
-    see,
-    tolerance,
-)
+from pyfastenv.suites.metaworld.base import LONG_TAIL, Sawyer, both, orientation, see, tolerance
 from pyfastenv.tasks.language.fields import command
 
 _HOLE = np.array((0.0, 0.84, 0.02))

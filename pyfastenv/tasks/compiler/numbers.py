@@ -15,13 +15,7 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks.compiler.numba_internals import (
-    F64,
-    OPTIONS,
-    call_symbol,
-    constant,
-    new_array,
-)
+from pyfastenv.tasks.compiler.numba_internals import F64, OPTIONS, call_symbol, constant, new_array
 from pyfastenv.tasks.frontend import vocabulary as words
 
 FUNCTIONS: dict[str, Any] = {

@@ -7,11 +7,7 @@ from typing import Any
 from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload_method
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    infer,
-    signature,
-)
+from numba.core.typing.templates import AbstractTemplate, infer, signature
 
 from pyfastenv.tasks.compiler.frame import (
     LAYOUTS,

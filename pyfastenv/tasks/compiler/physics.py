@@ -9,11 +9,7 @@ import mujoco
 import numpy as np
 from numba.core import cgutils, errors, types
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    infer_global,
-    signature,
-)
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
 from pyfastenv.tasks.compiler.frame import (
     LAYOUTS,
