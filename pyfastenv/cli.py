@@ -634,20 +634,15 @@ def runs(folder: Path = Path("runs"), /) -> None:
         folder: A run folder, or one with runs in it.
     """
     from pyfastenv.tools import runs as run_folders
+    from pyfastenv.tools.columns import aligned
 
     found, problems = run_folders.find_runs(folder)
     for problem in problems:
         print(f"pyfastenv: {problem}", file=sys.stderr)
     if not found:
         raise FileNotFoundError(f"{folder}: no runs in it; pyfastenv train makes some")
-    lines = run_folders.table(found)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(line, widths, run_folders.RIGHT_ALIGNED, strict=True)
-        ]
-        print("  ".join(cells).rstrip())
+    for line in aligned(run_folders.table(found), run_folders.LEFT_ALIGNED):
+        print(line)
 
 
 def report(

@@ -23,13 +23,7 @@ from torch.utils._pytree import tree_leaves
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
-from pyfastenv.tools.contestants import (
-    Contestant,
-    Ours,
-    PhysicsLimit,
-    random_actions,
-    time_steps,
-)
+from pyfastenv.tools.contestants import Contestant, Ours, PhysicsLimit, random_actions, time_steps
 
 SECONDS = 0.12  # of ours; mj_step takes several times as long for as many steps
 RIVALS: list[type[Contestant]] = [Ours, peers.OursByMujoco, PhysicsLimit]

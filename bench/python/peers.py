@@ -9,13 +9,7 @@ import gymnasium
 import numpy as np
 
 from pyfastenv.experiments.measure import quiet_stderr
-from pyfastenv.tools.contestants import (
-    SEED,
-    Actions,
-    Contestant,
-    Ours,
-    time_steps,
-)
+from pyfastenv.tools.contestants import SEED, Actions, Contestant, Ours, time_steps
 
 
 class OursByMujoco(Ours):

@@ -40,17 +40,9 @@ from pyfastenv.suites import (
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 TEN = [
-    "AcrobotSwingup-v1",
-    "CartpoleSwingup-v1",
-    "CheetahRun-v1",
-    "FingerSpin-v1",
-    "FishSwim-v1",
-    "HopperHop-v1",
-    "HumanoidWalk-v1",
-    "QuadrupedWalk-v1",
-    "ReacherEasy-v1",
-    "WalkerWalk-v1",
-]
+    "AcrobotSwingup-v1", "CartpoleSwingup-v1", "CheetahRun-v1", "FingerSpin-v1", "FishSwim-v1",
+    "HopperHop-v1", "HumanoidWalk-v1", "QuadrupedWalk-v1", "ReacherEasy-v1", "WalkerWalk-v1",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,14 +151,9 @@ def mjlabs(
     return found
 
 
-def compare(env_id: str, args: Options) -> sections.Row:
+def compare(env_id: str, args: Options, folder: str) -> sections.Row:
     """Rounds of ours and the rivals, each round beginning with the next one."""
-    with tempfile.TemporaryDirectory() as folder:
-        return compare_with(env_id, args, motion_of(env_id, folder))
-
-
-def compare_with(env_id: str, args: Options, motion: dict[str, str]) -> sections.Row:
-    """The same, with arguments of ours."""
+    motion = motion_of(env_id, folder)
     ours = pyfastenv.make_vec(env_id, args.num_envs, num_threads=args.threads, **motion)
     space, rng = ours.single_action_space, np.random.default_rng(0)
     shape = (args.num_envs, *space.shape)
@@ -214,9 +201,15 @@ def compare_with(env_id: str, args: Options, motion: dict[str, str]) -> sections
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
+
+    def rows() -> Iterator[sections.Row]:
+        with tempfile.TemporaryDirectory() as folder:
+            for env_id in options.ids or ids_of(options):
+                yield compare(env_id, options, folder)
+
     sections.run(
         f"suites_{options.which}",
-        {"rows": lambda: (compare(env_id, options) for env_id in options.ids or ids_of(options))},
+        {"rows": rows},
         options,
         template=Path(__file__).parent / "templates" / "suites.md",
         about={

@@ -38,18 +38,16 @@ std::vector<int32_t> ReadIds(const py::object& env_ids, int num_envs) {
   const InputArray input =
       ReadIntegers(env_ids, "env_ids", [] { return std::string("a vector of integers"); });
   if (input.shape.size() != 1) {
-    throw UsageError(Code::kValue,
-                     "env_ids: expected a vector, got shape " + Describe(input.shape));
+    throw BadValue("env_ids: expected a vector, got shape ", Describe(input.shape));
   }
-  if (input.shape[0] == 0) throw UsageError(Code::kValue, "env_ids: expected at least one id");
+  if (input.shape[0] == 0) throw BadValue("env_ids: expected at least one id");
   const auto* ids = static_cast<const int64_t*>(input.data);
   std::vector<int32_t> result;
   result.reserve(static_cast<size_t>(input.shape[0]));
   for (int64_t i = 0; i < input.shape[0]; ++i) {
     if (ids[i] < 0 || ids[i] >= num_envs) {
-      throw UsageError(Code::kIndex, "env_ids: expected ids from 0 to " +
-                                         std::to_string(num_envs - 1) + ", got " +
-                                         std::to_string(ids[i]));
+      throw UsageError(Code::kIndex, "env_ids: expected ids from 0 to ", num_envs - 1, ", got ",
+                       ids[i]);
     }
     result.push_back(static_cast<int32_t>(ids[i]));
   }
@@ -88,9 +86,8 @@ void CheckFinite(const InputArray& input, const char* name, const std::vector<in
       bad.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : static_cast<int32_t>(i));
     }
   }
-  throw UsageError(Code::kValue, std::string(name) +
-                                     ": expected finite numbers, got NaN or infinity for " +
-                                     "environments " + JoinIds(bad));
+  throw BadValue(name, ": expected finite numbers, got NaN or infinity for ", "environments ",
+                 JoinIds(bad));
 }
 
 InputArray ReadActions(py::handle actions, const EnvSpec& spec, int count,
@@ -116,9 +113,8 @@ InputArray ReadActions(py::handle actions, const EnvSpec& spec, int count,
           bad_ids.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : i);
         }
       }
-      throw UsageError(Code::kValue, "actions: expected 0 to " +
-                                         std::to_string(spec.num_actions - 1) +
-                                         ", got others for environments " + JoinIds(bad_ids));
+      throw BadValue("actions: expected 0 to ", spec.num_actions - 1,
+                     ", got others for environments ", JoinIds(bad_ids));
     }
   } else {
     CheckFinite(input, "actions", ids);

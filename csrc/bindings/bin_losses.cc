@@ -14,8 +14,6 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
-
 // Logits of two critics for each of K seeds, (K, 2, rows, bins)
 InputArray ReadLogits(const py::object& object, const char* name, int64_t count) {
   return ReadFloat32(object, name, {kAnySize, 2, kAnySize, count},
@@ -24,9 +22,7 @@ InputArray ReadLogits(const py::object& object, const char* name, int64_t count)
 
 InputArray ReadBins(const py::object& object) {
   InputArray bins = ReadFloat32(object, "bins", {kAnySize});
-  if (bins.shape[0] < 2) {
-    throw UsageError(Code::kValue, "bins: expected at least two, got " + Describe(bins.array));
-  }
+  if (bins.shape[0] < 2) throw BadValue("bins: expected at least two, got ", Describe(bins.array));
   return bins;
 }
 
@@ -61,8 +57,8 @@ py::tuple BinCrossEntropy(const py::object& found, const py::object& target,
   const int64_t seeds = found_array.shape[0];
   const int64_t both = found_array.shape[2];
   if (both % 2 != 0 || both == 0) {
-    throw UsageError(Code::kValue, "found: expected both ends of one or more transitions, got " +
-                                       Describe(found_array.array));
+    throw BadValue("found: expected both ends of one or more transitions, got ",
+                   Describe(found_array.array));
   }
   const InputArray target_array = ReadFloat32(target, "target", found_array.shape);
   const int64_t rows = both / 2;

@@ -35,9 +35,8 @@ class PyEnsembleUpdate {
     CheckSize("batch_size", batch_size);
     CheckHiddenSizes(hidden_sizes);
     if (num_networks % num_seeds != 0) {
-      throw UsageError(Code::kValue, "num_networks: expected as many for each of " +
-                                         std::to_string(num_seeds) + " seeds, got " +
-                                         std::to_string(num_networks));
+      throw BadValue("num_networks: expected as many for each of ", num_seeds, " seeds, got ",
+                     num_networks);
     }
     update_ = std::make_unique<EnsembleUpdate>(options_);
   }
@@ -49,8 +48,8 @@ class PyEnsembleUpdate {
     const InputArray order_array =
         ReadIntegers(order, "order", [] { return std::string("(networks, count) integers"); });
     if (order_array.shape.size() != 2 || order_array.shape[0] != options_.num_networks) {
-      throw UsageError(Code::kValue, "order: expected (networks, count) integers, got " +
-                                         Describe(order_array.array));
+      throw BadValue("order: expected (networks, count) integers, got ",
+                     Describe(order_array.array));
     }
     const auto* rows = static_cast<const int64_t*>(order_array.data);
     const int64_t count = order_array.shape[1];
@@ -60,9 +59,9 @@ class PyEnsembleUpdate {
     }
     CheckStep(step);
     if (vectors.size() != 3 || hyper.decays.size() != options_.hidden_sizes.size() + 1) {
-      throw UsageError(Code::kValue,
-                       "vectors, decays: expected parameters, mean and square, and a decay for "
-                       "each layer");
+      throw BadValue(
+          "vectors, decays: expected parameters, mean and square, and a decay for "
+          "each layer");
     }
     const AdamVectors adam{Vector(vectors[0]), Vector(vectors[1]), Vector(vectors[2])};
     WithoutGil(mutex_,
@@ -83,8 +82,7 @@ class PyEnsembleUpdate {
         ReadFloat32(samples, "samples",
                     {options_.num_seeds, kAnySize, options_.num_inputs + options_.num_targets});
     if (array.shape[1] < 1) {
-      throw UsageError(Code::kValue,
-                       "samples: expected at least one row, got " + Describe(array.array));
+      throw BadValue("samples: expected at least one row, got ", Describe(array.array));
     }
     return array;
   }

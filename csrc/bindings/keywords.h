@@ -43,7 +43,7 @@ class Keywords {
 
  private:
   [[noreturn]] void Refuse(const std::string& what) const {
-    throw UsageError(UsageError::Code::kType, std::string(callee_) + ": " + what);
+    throw UsageError(UsageError::Code::kType, callee_, ": ", what);
   }
 
   const char* callee_;

@@ -65,8 +65,7 @@ double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py
   const InputArray input = ReadFloats(
       actions, "actions", [] { return std::string("(num_steps, num_envs, action_size) float32"); });
   if (input.shape.size() != 3 || input.dtype != DType::kFloat32) {
-    throw UsageError(UsageError::Code::kValue,
-                     "actions: expected (num_steps, num_envs, action_size) float32");
+    throw BadValue("actions: expected (num_steps, num_envs, action_size) float32");
   }
   PhysicsLimitOptions options;
   options.env_id = env_id;

@@ -18,8 +18,7 @@ T Lookup(const char* what, const std::map<std::string, T>& names, const std::str
   if (found != names.end()) return found->second;
   std::string known;
   for (const auto& [key, value] : names) known += (known.empty() ? "" : ", ") + key;
-  throw UsageError(UsageError::Code::kValue,
-                   std::string(what) + ": expected one of " + known + ", got '" + name + "'");
+  throw BadValue(what, ": expected one of ", known, ", got '", name, "'");
 }
 
 inline Activation ToActivation(const std::string& name) {
@@ -46,30 +45,26 @@ inline Distribution ToDistribution(const std::string& name) {
 inline void CheckSize(const char* name, int64_t size) {
   constexpr int64_t kMost = 1'000'000;
   if (size >= 1 && size <= kMost) return;
-  throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected 1 to " +
-                                                 std::to_string(kMost) + ", got " +
-                                                 std::to_string(size));
+  throw BadValue(name, ": expected 1 to ", kMost, ", got ", size);
 }
 
 /// Refuses hidden layers that are none, or not of such a size.
 inline void CheckHiddenSizes(const std::vector<int>& sizes) {
   for (const int size : sizes) CheckSize("hidden_sizes", size);
   if (!sizes.empty()) return;
-  throw UsageError(UsageError::Code::kValue, "hidden_sizes: expected at least one layer");
+  throw BadValue("hidden_sizes: expected at least one layer");
 }
 
 /// Refuses what only a processor that multiplies bfloat16 numbers can do.
 inline void CheckBf16(const char* what) {
   if (BestBf16Kernels() != nullptr) return;
-  throw UsageError(UsageError::Code::kValue,
-                   std::string(what) + ": this machine has neither AMX nor AVX512-BF16");
+  throw BadValue(what, ": this machine has neither AMX nor AVX512-BF16");
 }
 
 /// Refuses an optimiser's count of steps made before.
 inline void CheckStep(int64_t step) {
   if (step >= 0) return;
-  throw UsageError(UsageError::Code::kValue,
-                   "step: expected an integer >= 0, got " + std::to_string(step));
+  throw BadValue("step: expected an integer >= 0, got ", step);
 }
 
 }  // namespace pyfastenv

@@ -131,9 +131,9 @@ py::object ToArray(py::handle object, const char* name) {
   PyObject* array = PyArray_FROM_O(object.ptr());
   if (array == nullptr) {
     const py::error_already_set why;
-    throw UsageError(Code::kType, std::string(name) + ": expected an array, got " +
-                                      std::string(py::str(py::type::handle_of(object))) + " (" +
-                                      std::string(py::str(why.value())) + ")");
+    throw UsageError(Code::kType, name, ": expected an array, got ",
+                     std::string(py::str(py::type::handle_of(object))), " (",
+                     std::string(py::str(why.value())), ")");
   }
   return py::reinterpret_steal<py::object>(array);
 }
@@ -154,8 +154,7 @@ InputArray Convert(const py::object& array, int type, DType dtype, int flags = 0
 
 [[noreturn]] void ThrowType(const char* name, const std::string& expected,
                             const py::object& array) {
-  throw UsageError(Code::kType,
-                   std::string(name) + ": expected " + expected + ", got " + Describe(array));
+  throw UsageError(Code::kType, name, ": expected ", expected, ", got ", Describe(array));
 }
 
 // The sum of x * 0 is 0 unless an x is NaN or infinite; the compiler vectorises it.
@@ -260,8 +259,7 @@ InputArray ReadFloat32(py::handle object, const char* name, const std::vector<in
   };
   if (input.dtype != DType::kFloat32 ||
       !std::equal(input.shape.begin(), input.shape.end(), shape.begin(), shape.end(), fits)) {
-    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected " + words() +
-                                                   ", got " + Describe(input.array));
+    throw BadValue(name, ": expected ", words(), ", got ", Describe(input.array));
   }
   return input;
 }
@@ -325,9 +323,8 @@ void* OutputData(const py::object& object, const char* name, const std::vector<i
     const PyArray_Descr* descr = PyArray_DescrFromType(TypeNumber(type));
     const py::object wanted = py::reinterpret_steal<py::object>(
         reinterpret_cast<PyObject*>(const_cast<PyArray_Descr*>(descr)));
-    throw UsageError(Code::kValue, std::string(name) + ": expected a writeable C-contiguous " +
-                                       Describe(shape) + " " + std::string(py::str(wanted)) +
-                                       " array, got " + got);
+    throw BadValue(name, ": expected a writeable C-contiguous ", Describe(shape), " ",
+                   std::string(py::str(wanted)), " array, got ", got);
   };
   if (!PyArray_Check(object.ptr())) fail(std::string(py::str(py::type::handle_of(object))));
   PyArrayObject* array = AsArray(object);

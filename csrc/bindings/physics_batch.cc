@@ -32,7 +32,6 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
 using physics::Batch;
 using physics::BoundField;
 using physics::BoundOutput;
@@ -42,22 +41,19 @@ using physics::Record;
 using physics::Simulations;
 using physics::Status;
 
-std::string Text(int64_t n) { return std::to_string(n); }
-
 // The address of an array of the caller's with exactly so many bytes, contiguous and writeable.
 std::byte* Bytes(const py::object& array, const std::string& name, size_t bytes) {
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) != 0) {
     PyErr_Clear();
-    throw UsageError(Code::kValue, name + ": expected a writeable C-contiguous array, got " +
-                                       Py_TYPE(array.ptr())->tp_name);
+    throw BadValue(name, ": expected a writeable C-contiguous array, got ",
+                   Py_TYPE(array.ptr())->tp_name);
   }
   auto* const data = static_cast<std::byte*>(view.buf);
   const auto size = static_cast<size_t>(view.len);
   PyBuffer_Release(&view);
   if (size == bytes) return data;
-  throw UsageError(Code::kValue, name + ": expected " + Text(static_cast<int64_t>(bytes)) +
-                                     " bytes, got " + Text(static_cast<int64_t>(size)));
+  throw BadValue(name, ": expected ", bytes, " bytes, got ", size);
 }
 
 void FindInLanes(const std::string& name, physics::Output& output) {
@@ -74,7 +70,7 @@ void FindInLanes(const std::string& name, physics::Output& output) {
 
 DataField FindField(const mjModel& m, const std::string& name) {
   if (const auto field = FindDataField(m, name)) return *field;
-  throw UsageError(Code::kValue, name + " is no field of MjData of a fixed size");
+  throw BadValue(name, " is no field of MjData of a fixed size");
 }
 
 using Failures = py::typing::List<py::typing::Tuple<int, std::string>>;
@@ -101,7 +97,7 @@ class PythonBatch {
     const auto count = static_cast<size_t>(nsim_);
     const auto num_data = persistent ? count : static_cast<size_t>(num_threads);
     if (nsim_ < 1 || num_threads < 1 || data.size() != num_data) {
-      throw UsageError(Code::kValue, "Batch: expected simulations, threads and their data");
+      throw BadValue("Batch: expected simulations, threads and their data");
     }
     model_ = At<const mjModel>(model);
     if (!persistent) CheckSupported(*model_, *At<const mjData>(data[0]));
@@ -133,7 +129,7 @@ class PythonBatch {
     std::vector<py::object> kept;
     for (const auto& [name, array] : arrays) {
       const auto found = FindOwnField(*model_, name);
-      if (!found) throw UsageError(Code::kValue, name + " is no field of MjModel");
+      if (!found) throw BadValue(name, " is no field of MjModel");
       BoundField own;
       own.field = *found;
       own.number = lanes::FindNumber(name);
@@ -156,12 +152,10 @@ class PythonBatch {
           mj_stateSize(&m, mjSTATE_INTEGRATION) == mj_stateSize(model_, mjSTATE_INTEGRATION)) {
         continue;
       }
-      throw UsageError(Code::kValue, "models[" + Text(static_cast<int64_t>(i)) +
-                                         "] has other sizes than the batch's model");
+      throw BadValue("models[", i, "] has other sizes than the batch's model");
     }
     if (!models.empty() && models.size() != static_cast<size_t>(nsim_)) {
-      throw UsageError(Code::kValue, "expected a model per simulation, " + Text(nsim_) + ", got " +
-                                         Text(static_cast<int64_t>(models.size())));
+      throw BadValue("expected a model per simulation, ", nsim_, ", got ", models.size());
     }
     WithoutGil([&] { batch_->SetModels(std::move(models)); });
   }
@@ -196,11 +190,10 @@ class PythonBatch {
       motion.control_item_stride = motion.control_step_stride * static_cast<size_t>(nstep);
       input = ReadNumbers(control, "control");
       if (static_cast<size_t>(NumElements(input.shape)) != rows * motion.control_step_stride) {
-        throw UsageError(Code::kValue,
-                         "control: expected shape " +
-                             Describe({static_cast<int64_t>(selected.size()), nstep,
-                                       static_cast<int64_t>(motion.control_step_stride)}) +
-                             ", got " + Describe(input.shape));
+        throw BadValue("control: expected shape ",
+                       Describe({static_cast<int64_t>(selected.size()), nstep,
+                                 static_cast<int64_t>(motion.control_step_stride)}),
+                       ", got ", Describe(input.shape));
       }
       motion.controls = static_cast<const double*>(input.data);
     }
@@ -345,18 +338,17 @@ class PythonBatch {
 
   static int CheckSteps(int nstep) {
     if (nstep >= 1) return nstep;
-    throw UsageError(Code::kValue, "nstep must be positive, got " + Text(nstep));
+    throw BadValue("nstep must be positive, got ", nstep);
   }
   static int CheckStage(int stage) {
     if (stage >= mjSTAGE_NONE && stage <= mjSTAGE_ACC) return stage;
-    throw UsageError(Code::kValue, "stage: expected an mjtStage, got " + Text(stage));
+    throw BadValue("stage: expected an mjtStage, got ", stage);
   }
   static int CheckSpec(const char* name, int spec, int allowed) {
     if (spec >= 0 && (spec & ~allowed) == 0) return spec;
-    throw UsageError(Code::kValue,
-                     std::string(name) + ": " + Text(spec) +
-                         (allowed == mjSTATE_USER ? " has bits outside mjSTATE_USER"
-                                                  : " is no state that a simulation has"));
+    throw BadValue(name, ": ", spec,
+                   allowed == mjSTATE_USER ? " has bits outside mjSTATE_USER"
+                                           : " is no state that a simulation has");
   }
 
   // Ascending, each once; all for None.
@@ -371,12 +363,10 @@ class PythonBatch {
     const auto count = NumElements(input.shape);
     for (int64_t i = 0; i < count; ++i) {
       if (given[i] < 0 || given[i] >= nsim_) {
-        throw UsageError(Code::kValue,
-                         "ids must be in [0, " + Text(nsim_) + "), got " + Text(given[i]));
+        throw BadValue("ids must be in [0, ", nsim_, "), got ", given[i]);
       }
       if (i > 0 && given[i] <= given[i - 1]) {
-        throw UsageError(Code::kValue, "ids must be sorted and unique, got " + Text(given[i - 1]) +
-                                           " before " + Text(given[i]));
+        throw BadValue("ids must be sorted and unique, got ", given[i - 1], " before ", given[i]);
       }
       selected.push_back(static_cast<int32_t>(given[i]));
     }

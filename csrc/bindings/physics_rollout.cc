@@ -27,12 +27,9 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
 using physics::PlanCache;
 using physics::RolloutPool;
 using physics::RolloutRequest;
-
-std::string Text(int64_t n) { return std::to_string(n); }
 
 /// A call, as Python says it.
 struct Arguments {
@@ -64,19 +61,18 @@ struct Arguments {
 void CheckData(const Arguments& arguments, int num_threads) {
   const auto count = static_cast<int64_t>(arguments.data.size());
   if (count != num_threads) {
-    throw UsageError(Code::kValue, "data: expected one MjData per thread, " + Text(num_threads) +
-                                       ", got " + Text(count));
+    throw BadValue("data: expected one MjData per thread, ", num_threads, ", got ", count);
   }
   std::set<uintptr_t> seen;
   for (size_t i = 0; i < arguments.data.size(); ++i) {
     const std::string which = "data[" + std::to_string(i) + "]";
     if (At<const mjData>(arguments.data[i])->threadpool != 0) {
-      throw UsageError(Code::kValue, which +
-                                         " has a thread pool of its own (mju_threadpool), "
-                                         "which does not combine with rollouts' threads");
+      throw BadValue(which,
+                     " has a thread pool of its own (mju_threadpool), "
+                     "which does not combine with rollouts' threads");
     }
     if (!seen.insert(arguments.data[i]).second) {
-      throw UsageError(Code::kValue, which + " is given twice: two threads would write into it");
+      throw BadValue(which, " is given twice: two threads would write into it");
     }
   }
   const uintptr_t* checked = nullptr;
@@ -88,11 +84,10 @@ void CheckData(const Arguments& arguments, int num_threads) {
       if (DataFits(*At<const mjModel>(*model), *At<const mjModel>(arguments.data_models[i]))) {
         continue;
       }
-      throw UsageError(Code::kValue, "data[" + std::to_string(i) +
-                                         "] was made for a model of other sizes than that of "
-                                         "rollout " +
-                                         std::to_string(r) +
-                                         ": make it from the (largest) model, MjData(model)");
+      throw BadValue("data[", i,
+                     "] was made for a model of other sizes than that of "
+                     "rollout ",
+                     r, ": make it from the (largest) model, MjData(model)");
     }
   }
 }
@@ -109,8 +104,8 @@ const double* ReadInput(const py::object& object, const char* name,
     fits = input.shape[axis] == shape[axis] || input.shape[axis] == 1;
   }
   if (!fits) {
-    throw UsageError(Code::kValue, std::string(name) + ": expected shape " + Describe(shape) +
-                                       ", leading axes may be 1, got " + Describe(input.shape));
+    throw BadValue(name, ": expected shape ", Describe(shape), ", leading axes may be 1, got ",
+                   Describe(input.shape));
   }
   size_t axis = 0;
   for (size_t* stride : strides) {
@@ -165,7 +160,7 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
   const Arguments arguments(given);
   CheckData(arguments, pool.num_threads());
   if (arguments.num_steps < 1 || arguments.chunk_size < 1 || arguments.models.empty()) {
-    throw UsageError(Code::kValue, "expected at least one rollout, step and chunk_size");
+    throw BadValue("expected at least one rollout, step and chunk_size");
   }
   std::vector<const mjModel*> models;
   models.reserve(arguments.models.size());
@@ -181,7 +176,7 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
     if (m == models[0]) continue;
     if (mj_stateSize(m, mjSTATE_FULLPHYSICS) != state_size || m->nv != nv ||
         mj_stateSize(m, arguments.control_spec) != control_size || m->nsensordata != sensor_size) {
-      throw UsageError(Code::kValue, "models are not compatible");
+      throw BadValue("models are not compatible");
     }
   }
 

@@ -17,14 +17,12 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
-
 // A float32 array of this shape with finite numbers.
 InputArray ReadFinite(const py::object& object, const std::string& name,
                       const std::vector<int64_t>& shape) {
   InputArray input = ReadFloat32(object, name.c_str(), shape);
   if (!AllFinite(input, 0, NumElements(shape))) {
-    throw UsageError(Code::kValue, name + ": expected finite numbers, got NaN or infinity");
+    throw BadValue(name, ": expected finite numbers, got NaN or infinity");
   }
   return input;
 }
@@ -39,7 +37,7 @@ std::vector<float> ReadVector(const py::object& object, const std::string& name,
 Mlp ReadMlp(const py::list& weights, const py::list& biases, const py::list& layer_norms,
             const std::string& activation) {
   if (weights.empty() || weights.size() != biases.size()) {
-    throw UsageError(Code::kValue, "policy: expected as many weights as biases, at least one");
+    throw BadValue("policy: expected as many weights as biases, at least one");
   }
   std::vector<int> sizes;
   int64_t num_networks = 0;
@@ -48,20 +46,18 @@ Mlp ReadMlp(const py::list& weights, const py::list& biases, const py::list& lay
                                     [] { return std::string("(num_policies, in, out) float32"); });
     if (w.shape.size() != 3 || w.shape[0] < 1 || w.shape[1] < 1 || w.shape[2] < 1 ||
         (!sizes.empty() && (w.shape[1] != sizes.back() || w.shape[0] != num_networks))) {
-      throw UsageError(Code::kValue, "policy: layer " +
-                                         std::to_string(sizes.empty() ? 0 : sizes.size() - 1) +
-                                         ": expected weights (num_policies, in, out) that follow "
-                                         "the layer before, got " +
-                                         Describe(w.shape));
+      throw BadValue("policy: layer ", sizes.empty() ? 0 : sizes.size() - 1,
+                     ": expected weights (num_policies, in, out) that follow "
+                     "the layer before, got ",
+                     Describe(w.shape));
     }
     num_networks = w.shape[0];
     if (sizes.empty()) sizes.push_back(static_cast<int>(w.shape[1]));
     sizes.push_back(static_cast<int>(w.shape[2]));
   }
   if (!layer_norms.empty() && layer_norms.size() + 1 != weights.size()) {
-    throw UsageError(Code::kValue, "policy: layer_norms: expected one of each hidden layer, " +
-                                       std::to_string(weights.size() - 1) + ", or none, got " +
-                                       std::to_string(layer_norms.size()));
+    throw BadValue("policy: layer_norms: expected one of each hidden layer, ", weights.size() - 1,
+                   ", or none, got ", layer_norms.size());
   }
   Mlp mlp(static_cast<int>(num_networks), sizes, ToActivation(activation), !layer_norms.empty());
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -84,17 +80,15 @@ void CheckOutputs(const Mlp& mlp, const PolicyOptions& options) {
   const bool gaussian = options.distribution != Distribution::kDeterministic;
   const int expected = gaussian && options.log_std.empty() ? 2 * size : size;
   if (mlp.output_size() != expected) {
-    throw UsageError(Code::kValue, "policy: expected " + std::to_string(expected) +
-                                       " network outputs for " + std::to_string(size) +
-                                       " action dimensions, got " +
-                                       std::to_string(mlp.output_size()));
+    throw BadValue("policy: expected ", expected, " network outputs for ", size,
+                   " action dimensions, got ", mlp.output_size());
   }
   if (options.distribution == Distribution::kGaussian) return;
   for (int i = 0; i < size; ++i) {
     const auto index = static_cast<size_t>(i);
     if (!(std::isfinite(options.action_low[index]) && std::isfinite(options.action_high[index]) &&
           options.action_low[index] < options.action_high[index])) {
-      throw UsageError(Code::kValue, "policy: tanh needs finite action bounds, low below high");
+      throw BadValue("policy: tanh needs finite action bounds, low below high");
     }
   }
 }
@@ -139,29 +133,25 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   options.obs_mean = ReadVector(obs_mean, "obs_mean", {k, mlp.input_size()});
   options.obs_scale = ReadVector(obs_scale, "obs_scale", {k, mlp.input_size()});
   if (options.action_low.size() != options.action_high.size()) {
-    throw UsageError(Code::kValue, "policy: action_low and action_high differ in size");
+    throw BadValue("policy: action_low and action_high differ in size");
   }
   if (options.obs_mean.empty() != options.obs_scale.empty()) {
-    throw UsageError(Code::kValue, "policy: obs_mean and obs_scale go together");
+    throw BadValue("policy: obs_mean and obs_scale go together");
   }
   if (!(options.noise >= 0.0F) || !(options.obs_clip >= 0.0F)) {
-    throw UsageError(Code::kValue, "policy: expected noise and obs_clip >= 0");
+    throw BadValue("policy: expected noise and obs_clip >= 0");
   }
-  if (!(options.epsilon <= 1.0F)) {
-    throw UsageError(Code::kValue, "policy: expected epsilon <= 1");
-  }
+  if (!(options.epsilon <= 1.0F)) throw BadValue("policy: expected epsilon <= 1");
   if (!(options.log_std_min <= options.log_std_max)) {
-    throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
+    throw BadValue("policy: log_std_range: expected a lower and an upper bound");
   }
   CheckOutputs(mlp, options);
   const int inputs = mlp.input_size();
   const int row_begin = options.row_begin;
   auto policy = std::make_unique<Policy>(std::move(mlp), std::move(options));
   if (row_begin < 0 || row_begin > int64_t{policy->obs_size()} - inputs) {
-    throw UsageError(Code::kValue, "policy: expected " + std::to_string(inputs) +
-                                       " inputs within an observation of " +
-                                       std::to_string(policy->obs_size()) + ", got those from " +
-                                       std::to_string(row_begin) + " on");
+    throw BadValue("policy: expected ", inputs, " inputs within an observation of ",
+                   policy->obs_size(), ", got those from ", row_begin, " on");
   }
   return policy;
 }

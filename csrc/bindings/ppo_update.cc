@@ -42,13 +42,10 @@ class PyPpoUpdate {
     CheckSizes("policy", options.policy_sizes, options.policy_begin, options.obs_size);
     CheckSizes("value", options.value_sizes, options.value_begin, options.obs_size);
     if (options.value_sizes.back() != 1) {
-      throw UsageError(Code::kValue, "value_sizes: expected 1 output, got " +
-                                         std::to_string(options.value_sizes.back()));
+      throw BadValue("value_sizes: expected 1 output, got ", options.value_sizes.back());
     }
     if (options.bfloat16) CheckBf16("bfloat16");
-    if (options.bfloat16 && options.layer_norm) {
-      throw UsageError(Code::kValue, "bfloat16: expected no layer_norm");
-    }
+    if (options.bfloat16 && options.layer_norm) throw BadValue("bfloat16: expected no layer_norm");
     options.activation = ToActivation(activation);
     num_actions_ = options.discrete ? options.policy_sizes.back() : 0;
     obs_size_ = options.obs_size;
@@ -62,8 +59,7 @@ class PyPpoUpdate {
     const auto expected = [] { return std::string("(epochs, n) integers"); };
     const InputArray indices = ReadIntegers(orders, "orders", expected);
     if (indices.shape.size() != 2) {
-      throw UsageError(Code::kValue,
-                       "orders: expected " + expected() + ", got " + Describe(indices.array));
+      throw BadValue("orders: expected ", expected(), ", got ", Describe(indices.array));
     }
     const auto* row_numbers = static_cast<const int64_t*>(indices.data);
     const int64_t num_epochs = indices.shape[0];
@@ -74,8 +70,7 @@ class PyPpoUpdate {
       }
     }
     if (hyper.minibatch_size < 1 || hyper.minibatch_size > n) {
-      throw UsageError(Code::kValue, "minibatch_size: expected 1 to " + std::to_string(n) +
-                                         ", got " + std::to_string(hyper.minibatch_size));
+      throw BadValue("minibatch_size: expected 1 to ", n, ", got ", hyper.minibatch_size);
     }
     CheckStep(step);
     CheckActions(rows);
@@ -99,8 +94,7 @@ class PyPpoUpdate {
                     const py::object& gradient) {
     const InputArray rows = ReadSamples(samples);
     if (rows.shape[0] < 1 || rows.shape[0] > std::numeric_limits<int>::max()) {
-      throw UsageError(Code::kValue,
-                       "samples: expected at least one row, got " + Describe(rows.array));
+      throw BadValue("samples: expected at least one row, got ", Describe(rows.array));
     }
     CheckActions(rows);
     const InputArray flat = ReadParameters(parameters);
@@ -151,16 +145,11 @@ class PyPpoUpdate {
   static void CheckSizes(const std::string& network, const std::vector<int>& sizes, int begin,
                          int obs_size) {
     const std::string name = network + "_sizes";
-    if (sizes.size() < 2) {
-      throw UsageError(Code::kValue,
-                       name + ": expected at least two sizes, got " + std::to_string(sizes.size()));
-    }
+    if (sizes.size() < 2) throw BadValue(name, ": expected at least two sizes, got ", sizes.size());
     for (const int size : sizes) CheckSize(name.c_str(), size);
     if (begin < 0 || begin > obs_size - sizes.front()) {
-      throw UsageError(Code::kValue, name + ": expected inputs within an observation of " +
-                                         std::to_string(obs_size) + ", got " +
-                                         std::to_string(sizes.front()) + " from " +
-                                         std::to_string(begin) + " on");
+      throw BadValue(name, ": expected inputs within an observation of ", obs_size, ", got ",
+                     sizes.front(), " from ", begin, " on");
     }
   }
 
@@ -170,9 +159,8 @@ class PyPpoUpdate {
     const auto* action = Floats(rows) + obs_size_;
     for (int64_t i = 0; i < rows.shape[0]; ++i, action += rows.shape[1]) {
       if (!(*action >= 0.0F && *action < static_cast<float>(num_actions_))) {
-        throw UsageError(Code::kValue,
-                         "samples: row " + std::to_string(i) + ": expected an action from 0 to " +
-                             std::to_string(num_actions_ - 1) + ", got " + std::to_string(*action));
+        throw BadValue("samples: row ", i, ": expected an action from 0 to ", num_actions_ - 1,
+                       ", got ", *action);
       }
     }
   }

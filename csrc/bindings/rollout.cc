@@ -13,45 +13,39 @@ namespace {
 
 using Code = UsageError::Code;
 
-std::string Text(int n) { return std::to_string(n); }
-
 void CheckFits(const VectorEnv& env, int obs_size, const Policy& policy) {
   const EnvSpec& spec = env.spec();
   if (policy.obs_size() != obs_size) {
-    throw UsageError(Code::kValue, "policy: expected a network for observations of size " +
-                                       Text(obs_size) + ", got one for " + Text(policy.obs_size()));
+    throw BadValue("policy: expected a network for observations of size ", obs_size,
+                   ", got one for ", policy.obs_size());
   }
   const bool discrete = spec.num_actions > 0;
   if (policy.discrete() != discrete) {
-    throw UsageError(Code::kValue,
-                     discrete ? "policy: expected a categorical one for discrete actions"
-                              : "policy: a categorical one does not fit continuous actions");
+    throw BadValue(discrete ? "policy: expected a categorical one for discrete actions"
+                            : "policy: a categorical one does not fit continuous actions");
   }
   const int expected = discrete ? spec.num_actions : spec.action_size();
   const int got = discrete ? policy.num_actions() : policy.action_size();
   if (expected != got) {
-    throw UsageError(Code::kValue, "policy: expected one for " + Text(expected) +
-                                       (discrete ? " actions" : " action dimensions") + ", got " +
-                                       Text(got));
+    throw BadValue("policy: expected one for ", expected,
+                   discrete ? " actions" : " action dimensions", ", got ", got);
   }
 }
 
 std::vector<int32_t> ReadPolicyIds(const py::object& object, const VectorEnv& env,
                                    const Policy& policy) {
   if (object.is_none()) return {};
-  const auto expected = [&] { return "(" + Text(env.num_envs()) + ",) integers"; };
+  const auto expected = [&] { return Join("(", env.num_envs(), ",) integers"); };
   const InputArray input = ReadIntegers(object, "policy_id", expected);
   if (input.shape != std::vector<int64_t>{env.num_envs()}) {
-    throw UsageError(Code::kValue,
-                     "policy_id: expected " + expected() + ", got shape " + Describe(input.shape));
+    throw BadValue("policy_id: expected ", expected(), ", got shape ", Describe(input.shape));
   }
   const auto* values = static_cast<const int64_t*>(input.data);
   std::vector<int32_t> ids;
   for (int i = 0; i < env.num_envs(); ++i) {
     if (values[i] < 0 || values[i] >= policy.num_policies()) {
-      throw UsageError(Code::kIndex, "policy_id: expected 0 to " + Text(policy.num_policies() - 1) +
-                                         ", got " + std::to_string(values[i]) +
-                                         " for environment " + Text(i));
+      throw UsageError(Code::kIndex, "policy_id: expected 0 to ", policy.num_policies() - 1,
+                       ", got ", values[i], " for environment ", i);
     }
     ids.push_back(static_cast<int32_t>(values[i]));
   }
@@ -69,9 +63,7 @@ DType FloatDType(const py::object& array, const char* name) {
 RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& policy,
                        int num_steps, std::vector<py::object>& keep) {
   const auto array = [&](const char* name) {
-    if (!out.contains(name)) {
-      throw UsageError(Code::kValue, std::string("out: '") + name + "' is missing");
-    }
+    if (!out.contains(name)) throw BadValue("out: '", name, "' is missing");
     return keep.emplace_back(out[name]);
   };
   const int64_t steps = num_steps;
@@ -159,8 +151,7 @@ py::tuple RunPolicy(VectorEnv& env, const Policy& policy, const py::object& poli
   const InputArray input = ReadNumbers(obs, "obs");
   const int64_t envs = env.num_envs();
   if (input.shape.size() != 2 || input.shape[0] != envs) {
-    throw UsageError(Code::kValue, "obs: expected shape (" + std::to_string(envs) +
-                                       ", obs_size), got " + Describe(input.shape));
+    throw BadValue("obs: expected shape (", envs, ", obs_size), got ", Describe(input.shape));
   }
   CheckFits(env, static_cast<int>(input.shape[1]), policy);
   const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
@@ -180,9 +171,7 @@ py::tuple RunPolicy(VectorEnv& env, const Policy& policy, const py::object& poli
 
 py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& policy_ids,
                     int num_steps, const py::dict& out, const py::object& explain) {
-  if (num_steps < 1) {
-    throw UsageError(Code::kValue, "num_steps: expected at least 1, got " + Text(num_steps));
-  }
+  if (num_steps < 1) throw BadValue("num_steps: expected at least 1, got ", num_steps);
   CheckFits(env, env.spec().obs_size, policy);
   const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
   std::vector<py::object> keep;

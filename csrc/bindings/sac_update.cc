@@ -17,8 +17,6 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
-
 class PySacUpdate {
  public:
   PySacUpdate(int obs_size, int action_size, const std::vector<int>& hidden_sizes, int num_seeds,
@@ -43,11 +41,11 @@ class PySacUpdate {
         ReadFloat32(noise, "noise",
                     {kAnySize, options_.num_seeds, 2 * options_.batch_size, options_.action_size});
     if (noise_array.shape[0] != row_array.shape[0]) {
-      throw UsageError(Code::kValue, "noise: expected as many steps as rows has");
+      throw BadValue("noise: expected as many steps as rows has");
     }
     CheckStep(step);
     if (policy.size() != 3 || critic.size() != 3) {
-      throw UsageError(Code::kValue, "policy, critic: expected parameters, mean and square");
+      throw BadValue("policy, critic: expected parameters, mean and square");
     }
     const auto vector = [](const py::object& array, const char* name, size_t size) {
       return OutputFloats(array, name, {static_cast<int64_t>(size)});

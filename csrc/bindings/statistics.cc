@@ -30,9 +30,8 @@ py::object BindLinearScan(const py::object& values, const py::object& decays) {
   const InputArray added = ReadMatrix(values, "values");
   const InputArray factors = ReadMatrix(decays, "decays");
   if (added.shape != factors.shape) {
-    throw UsageError(UsageError::Code::kValue, "decays: expected the shape of values, " +
-                                                   Describe(added.shape) + ", got " +
-                                                   Describe(factors.shape));
+    throw BadValue("decays: expected the shape of values, ", Describe(added.shape), ", got ",
+                   Describe(factors.shape));
   }
   const NewArray x = MakeArray(added.shape, ArrayType::kFloat32);
   LinearScan(Floats(added), Floats(factors), added.shape[0], added.shape[1],

@@ -16,8 +16,6 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
-
 class PyUnitNetworks {
  public:
   PyUnitNetworks(int num_inputs, int num_outputs, int width, int num_blocks, int num_networks,
@@ -43,8 +41,7 @@ class PyUnitNetworks {
     const InputArray input = Rows(inputs, "inputs", options.num_inputs);
     const int64_t rows = input.shape[1];
     if (rows < 1 || rows > options.max_rows) {
-      throw UsageError(Code::kValue, "inputs: expected 1 to " + std::to_string(options.max_rows) +
-                                         " rows, got " + std::to_string(rows));
+      throw BadValue("inputs: expected 1 to ", options.max_rows, " rows, got ", rows);
     }
     const float* parameter_data = Vector(parameters, "parameters", num_parameters());
     float* moment_data = Vector(moments, "moments", num_moments());
@@ -72,14 +69,9 @@ class PyUnitNetworks {
                                            {options.num_networks, rows, options.num_inputs});
     WithoutGil(mutex_, [&] {
       if (pass != count_ || pass == 0) {
-        throw UsageError(Code::kValue, "backward: expected the latest pass, " +
-                                           std::to_string(count_) + ", got " +
-                                           std::to_string(pass));
+        throw BadValue("backward: expected the latest pass, ", count_, ", got ", pass);
       }
-      if (rows != rows_) {
-        throw UsageError(Code::kValue, "by_outputs: expected " + std::to_string(rows_) +
-                                           " rows, got " + std::to_string(rows));
-      }
+      if (rows != rows_) throw BadValue("by_outputs: expected ", rows_, " rows, got ", rows);
       networks_->Backward(Floats(output), parameter_data, gradient_data, input_data);
     });
   }

@@ -27,8 +27,6 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
-
 AutoresetMode ToAutoresetMode(const std::string& mode) {
   return Lookup<AutoresetMode>("autoreset_mode",
                                {{"NextStep", AutoresetMode::kNextStep},
@@ -93,8 +91,7 @@ struct Arguments {
          {std::pair("num_envs", num_envs), std::pair("num_threads", num_threads),
           std::pair("frame_stack", frame_stack)}) {
       if (value >= 1) continue;
-      throw UsageError(Code::kValue, std::string(name) + ": expected a positive integer, got " +
-                                         std::to_string(value));
+      throw BadValue(name, ": expected a positive integer, got ", value);
     }
   }
 };
@@ -117,8 +114,7 @@ class PyVectorEnv {
     explain_ = arguments.explain;
     params.CheckAllKnown(arguments.env_id);
     if (engine == Engine::kLanes && first->spec().model_path.empty()) {
-      throw UsageError(Code::kValue,
-                       "engine='lanes': " + arguments.env_id + " is not a MuJoCo environment");
+      throw BadValue("engine='lanes': ", arguments.env_id, " is not a MuJoCo environment");
     }
 
     VectorEnvOptions options;
@@ -137,8 +133,7 @@ class PyVectorEnv {
     if (!arguments.pixels.is_none()) {
       const Pixels pixels = ReadPixels(arguments.pixels);
       if (first->spec().model_path.empty()) {
-        throw UsageError(Code::kValue,
-                         "pixels: " + arguments.env_id + " has no MuJoCo model to draw");
+        throw BadValue("pixels: ", arguments.env_id, " has no MuJoCo model to draw");
       }
       AddPixels(pixels, task.get(), *first, models, options);
     }
@@ -206,7 +201,7 @@ class PyVectorEnv {
     const InputArray added = ReadNumbers(rewards, "rewards");
     const InputArray flags = ReadNumbers(ended, "ended");
     if (added.shape != shape || flags.shape != shape) {
-      throw UsageError(Code::kValue, "amend: expected one reward and one flag per environment");
+      throw BadValue("amend: expected one reward and one flag per environment");
     }
     const auto* values = static_cast<const double*>(flags.data);
     std::vector<uint8_t> ends(ids.size());
@@ -250,20 +245,14 @@ class PyVectorEnv {
                     std::optional<double> timeout) {
     const auto check = [this](std::optional<int> n, const char* name) {
       if (n && (*n < 1 || *n > env_->num_envs())) {
-        throw UsageError(Code::kValue, std::string(name) + ": expected 1 to " +
-                                           std::to_string(env_->num_envs()) + ", got " +
-                                           std::to_string(*n));
+        throw BadValue(name, ": expected 1 to ", env_->num_envs(), ", got ", *n);
       }
       return n.value_or(0);
     };
     const int least = check(min_envs, "min_envs");
     const int most = check(max_envs, "max_envs");
-    if (most > 0 && least > most) {
-      throw UsageError(Code::kValue, "recv: min_envs is larger than max_envs");
-    }
-    if (timeout && !(*timeout >= 0.0)) {
-      throw UsageError(Code::kValue, "timeout: expected seconds >= 0, or None");
-    }
+    if (most > 0 && least > most) throw BadValue("recv: min_envs is larger than max_envs");
+    if (timeout && !(*timeout >= 0.0)) throw BadValue("timeout: expected seconds >= 0, or None");
     VectorEnv::Received received =
         WithoutGil([&] { return env_->Receive({least, most, timeout}, PythonInterrupted); });
     if (received.interrupted) throw py::error_already_set();
@@ -298,8 +287,7 @@ class PyVectorEnv {
         Describe(shape) + " uint8 from get_state (with the same model fields)";
     const InputArray input = ReadBytes(states, "state", [&] { return expected; });
     if (input.shape != shape) {
-      throw UsageError(Code::kValue,
-                       "state: expected " + expected + ", got " + Describe(input.array));
+      throw BadValue("state: expected ", expected, ", got ", Describe(input.array));
     }
     const std::span<const uint8_t> in(static_cast<const uint8_t*>(input.data),
                                       static_cast<size_t>(shape[0] * shape[1]));
@@ -309,12 +297,11 @@ class PyVectorEnv {
   void SetTasks(const py::object& tasks, const py::object& env_ids) {
     const std::vector<int32_t> ids = ReadIds(env_ids, env_->num_envs());
     const int size = env_->spec().task_size();
-    if (size == 0) throw UsageError(Code::kValue, "reset_task: this environment has no tasks");
+    if (size == 0) throw BadValue("reset_task: this environment has no tasks");
     const InputArray input = ReadNumbers(tasks, "tasks");
     const std::vector<int64_t> expected = {static_cast<int64_t>(ids.size()), size};
     if (input.shape != expected) {
-      throw UsageError(Code::kValue, "tasks: expected shape " + Describe(expected) + ", got " +
-                                         Describe(input.shape));
+      throw BadValue("tasks: expected shape ", Describe(expected), ", got ", Describe(input.shape));
     }
     CheckFinite(input, "tasks", &ids);
     WithoutGil([&] { env_->SetTasks(ids, static_cast<const double*>(input.data)); });
@@ -335,15 +322,14 @@ class PyVectorEnv {
     std::vector<int64_t> each = one;
     each.insert(each.begin(), static_cast<int64_t>(ids.size()));
     if (input.shape != one && input.shape != each) {
-      throw UsageError(Code::kValue, "set_model_field: " + name + ": expected shape " +
-                                         Describe(each) + " or " + Describe(one) + ", got " +
-                                         Describe(input.shape));
+      throw BadValue("set_model_field: ", name, ": expected shape ", Describe(each), " or ",
+                     Describe(one), ", got ", Describe(input.shape));
     }
     const bool shared = input.shape != each;
     if (!shared) {
       CheckFinite(input, "values", &ids);
     } else if (!AllFinite(input, 0, NumElements(input.shape))) {
-      throw UsageError(Code::kValue, "values: expected finite numbers, got NaN or infinity");
+      throw BadValue("values: expected finite numbers, got NaN or infinity");
     }
     const auto* data = static_cast<const double*>(input.data);
     const auto size = slot.defaults.size();
@@ -433,7 +419,7 @@ class PyVectorEnv {
     try {
       return WithoutGil([&] { return env_->DescribeField(name); });
     } catch (const std::invalid_argument& error) {
-      throw UsageError(Code::kValue, error.what());
+      throw BadValue(error.what());
     }
   }
 

@@ -28,21 +28,20 @@ bool CallGate::InsideOnThisThread() const {
 
 CallGate::Pass::Pass(CallGate& gate) : gate_(gate), outer_(innermost) {
   if (gate.forked()) {
-    throw UsageError(Code::kForked,
-                     std::string("this ") + gate.object_ +
-                         " was created before fork(); its threads do not exist in the child "
-                         "process: create it in the child instead");
+    throw UsageError(Code::kForked, "this ", gate.object_,
+                     " was created before fork(); its threads do not exist in the child "
+                     "process: create it in the child instead");
   }
   if (gate.InsideOnThisThread()) {
     throw UsageError(Code::kBusy,
-                     std::string("called from a signal handler while this thread is inside another "
-                                 "call of the same ") +
-                         gate.object_);
+                     "called from a signal handler while this thread is inside another "
+                     "call of the same ",
+                     gate.object_);
   }
   gate.calls_.fetch_add(1);
   if (gate.closed_.load()) {
     if (gate.calls_.fetch_sub(1) == 1) gate.calls_.notify_all();
-    throw UsageError(Code::kClosed, std::string("the ") + gate.object_ + " is closed");
+    throw UsageError(Code::kClosed, "the ", gate.object_, " is closed");
   }
   innermost = this;
 }
@@ -59,9 +58,9 @@ void CallGate::Close(const std::function<void()>& wake, const std::function<void
   }
   if (InsideOnThisThread()) {
     throw UsageError(Code::kBusy,
-                     std::string("close() was called from a signal handler while this thread is "
-                                 "inside another call of the same ") +
-                         object_);
+                     "close() was called from a signal handler while this thread is "
+                     "inside another call of the same ",
+                     object_);
   }
   closed_.store(true);
   wake();

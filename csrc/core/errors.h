@@ -5,10 +5,26 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace pyfastenv {
+
+/// A message of parts, texts and numbers, one behind the other.
+template <typename... Parts>
+std::string Join(const Parts&... parts) {
+  std::string text;
+  const auto add = [&text]<typename Part>(const Part& part) {
+    if constexpr (std::is_arithmetic_v<Part>) {
+      text += std::to_string(part);
+    } else {
+      text += part;
+    }
+  };
+  (add(parts), ...);
+  return text;
+}
 
 /// The caller asked for something that cannot be done; no environment has moved.
 class UsageError : public std::runtime_error {
@@ -25,12 +41,20 @@ class UsageError : public std::runtime_error {
     kFileNotFound,    // FileNotFoundError
   };
 
-  UsageError(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  template <typename... Parts>
+  explicit UsageError(Code code, const Parts&... parts)
+      : std::runtime_error(Join(parts...)), code_(code) {}
   Code code() const { return code_; }
 
  private:
   Code code_;
 };
+
+/// A UsageError of the commonest kind, kValue.
+template <typename... Parts>
+UsageError BadValue(const Parts&... parts) {
+  return UsageError(UsageError::Code::kValue, parts...);
+}
 
 /// An exception of a function that was compiled while the program ran: what it takes to explain it
 /// afterwards, where a worker cannot.
@@ -68,9 +92,7 @@ inline std::string JoinIds(const std::vector<int32_t>& ids) {
     text += std::to_string(ids[i]);
   }
   if (ids.size() > kShown) {
-    text += " and ";
-    text += std::to_string(ids.size() - kShown);
-    text += " more";
+    text += Join(" and ", ids.size() - kShown, " more");
   }
   return text;
 }

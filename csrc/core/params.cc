@@ -37,7 +37,7 @@ struct ValueText {
 };
 
 [[noreturn]] void Refuse(const std::string& name, const char* expected, const std::string& got) {
-  throw UsageError(UsageError::Code::kValue, name + ": expected " + expected + ", got " + got);
+  throw BadValue(name, ": expected ", expected, ", got ", got);
 }
 
 }  // namespace

@@ -190,14 +190,14 @@ VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
   CheckFree({}, "rollout");
   CheckReset("rollout", store_.Unreset(all_ids_));
   if (!obs_layout().frames.empty()) {
-    throw UsageError(Code::kValue,
-                     "rollout: the pool's policies act on states, and these environments show "
-                     "pixels: call step, or make them without pixels");
+    throw BadValue(
+        "rollout: the pool's policies act on states, and these environments show "
+        "pixels: call step, or make them without pixels");
   }
   if (rules_.autoreset_mode == AutoresetMode::kDisabled) {
-    throw UsageError(Code::kValue,
-                     "rollout: episodes must start by themselves: make the vector environment with "
-                     "autoreset_mode='SameStep' or 'NextStep'");
+    throw BadValue(
+        "rollout: episodes must start by themselves: make the vector environment with "
+        "autoreset_mode='SameStep' or 'NextStep'");
   }
   Rollout rollout(store_, rules_, request, runner_, num_threads_);
   BarrierBatch::Options options;
@@ -334,13 +334,11 @@ void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
   std::vector<bool> seen(static_cast<size_t>(num_envs()));
   for (const int32_t id : ids) {
     if (id < 0 || id >= num_envs()) {
-      throw UsageError(Code::kIndex, "env_ids: expected ids from 0 to " +
-                                         std::to_string(num_envs() - 1) + ", got " +
-                                         std::to_string(id));
+      throw UsageError(Code::kIndex, "env_ids: expected ids from 0 to ", num_envs() - 1, ", got ",
+                       id);
     }
     if (seen[static_cast<size_t>(id)]) {
-      throw UsageError(Code::kValue,
-                       "env_ids: environment " + std::to_string(id) + " is given twice");
+      throw BadValue("env_ids: environment ", id, " is given twice");
     }
     seen[static_cast<size_t>(id)] = true;
   }
@@ -348,18 +346,17 @@ void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
 
 void VectorEnv::CheckReset(const char* what, const std::vector<int32_t>& unreset) {
   if (unreset.empty()) return;
-  throw UsageError(Code::kResetNeeded, std::string(what) + ": reset environments " +
-                                           JoinIds(unreset) +
-                                           " first (never reset, ended with autoreset disabled, "
-                                           "or interrupted)");
+  throw UsageError(Code::kResetNeeded, what, ": reset environments ", JoinIds(unreset),
+                   " first (never reset, ended with autoreset disabled, "
+                   "or interrupted)");
 }
 
 void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) const {
   if (queue_.idle()) return;
   const std::vector<int32_t> under_way = queue_.UnderWay(ids);
   if (under_way.empty()) return;
-  throw UsageError(Code::kBusy, std::string(what) + ": environments " + JoinIds(under_way) +
-                                    " have been sent and not received; call recv() first");
+  throw UsageError(Code::kBusy, what, ": environments ", JoinIds(under_way),
+                   " have been sent and not received; call recv() first");
 }
 
 }  // namespace pyfastenv

@@ -8,12 +8,6 @@
 
 namespace pyfastenv {
 
-namespace {
-
-using Code = UsageError::Code;
-
-}  // namespace
-
 bool VectorEnv::GetState(std::span<const int32_t> ids, std::span<uint8_t> states) {
   const CallGate::Exclusive exclusive(gate_);
   CheckIds(ids);
@@ -33,18 +27,15 @@ void VectorEnv::SetState(std::span<const int32_t> ids, std::span<const uint8_t> 
   CheckFree(ids, "set_state");
   const size_t bytes = store_.state_bytes();
   if (states.size() != ids.size() * bytes) {
-    throw UsageError(Code::kValue, "state: expected " + std::to_string(bytes) +
-                                       " bytes for each of " + std::to_string(ids.size()) +
-                                       " environments, got " + std::to_string(states.size()) +
-                                       " in all");
+    throw BadValue("state: expected ", bytes, " bytes for each of ", ids.size(),
+                   " environments, got ", states.size(), " in all");
   }
   const uint64_t expected = store_.Fingerprint(options_.identity);
   for (size_t i = 0; i < ids.size(); ++i) {
     if (EnvStore::FingerprintOf(states.data() + i * bytes) != expected) {
-      throw UsageError(Code::kValue,
-                       "state: row " + std::to_string(i) +
-                           ": expected a state of such an environment (same id, arguments, "
-                           "autoreset_mode, obs_dtype and model fields)");
+      throw BadValue("state: row ", i,
+                     ": expected a state of such an environment (same id, arguments, "
+                     "autoreset_mode, obs_dtype and model fields)");
     }
   }
   for (size_t i = 0; i < ids.size(); ++i) store_.SetState(ids[i], states.data() + i * bytes);

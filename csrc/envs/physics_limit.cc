@@ -33,9 +33,7 @@ class Runner {
       Share share;
       share.owner = entry_.make(Params(), models_);
       share.env = dynamic_cast<MujocoEnv*>(share.owner.get());
-      if (share.env == nullptr) {
-        throw UsageError(UsageError::Code::kValue, options.env_id + " is not a MuJoCo environment");
-      }
+      if (share.env == nullptr) throw BadValue(options.env_id, " is not a MuJoCo environment");
       share.env->Prepare(share.env->InitialLayout());
       share.env->Adopt();
       share.begin = options.num_envs * k / options.num_threads;

@@ -10,8 +10,6 @@ namespace pyfastenv {
 
 namespace {
 
-using Code = UsageError::Code;
-
 constexpr int kMostObjects = 255;  // of a segmentation, nothing included
 constexpr int kMoreGeoms = 1000;   // of a scene than the model's: tendons, skins of contacts …
 
@@ -33,8 +31,8 @@ int FindCamera(const mjModel& m, const std::string& name) {
     if (CameraName(m, i) == name) return i;
     known += (known.empty() ? "" : ", ") + CameraName(m, i);
   }
-  throw UsageError(Code::kValue, "pixels: camera: no camera '" + name +
-                                     "'; this model has: " + (known.empty() ? "none" : known));
+  throw BadValue("pixels: camera: no camera '", name,
+                 "'; this model has: ", known.empty() ? "none" : known);
 }
 
 double Median(std::vector<double> values) {
@@ -45,8 +43,7 @@ double Median(std::vector<double> values) {
 
 void CheckNumber(const char* what, int number, int count) {
   if (number >= 0 && number < count) return;
-  throw UsageError(Code::kValue, "pixels: camera: expected " + std::string(what) + " from 0 to " +
-                                     std::to_string(count - 1) + ", got " + std::to_string(number));
+  throw BadValue("pixels: camera: expected ", what, " from 0 to ", count - 1, ", got ", number);
 }
 
 /// `data`: in the default pose.
@@ -76,7 +73,7 @@ mjvCamera CameraOf(const mjModel& m, const mjData& data, const CameraChoice& cho
   mjv_defaultCamera(&camera);
   camera.type = mjCAMERA_FIXED;
   camera.fixedcamid = choice.name ? FindCamera(m, *choice.name) : *choice.number;
-  if (m.ncam == 0) throw UsageError(Code::kValue, "pixels: camera: this model has none");
+  if (m.ncam == 0) throw BadValue("pixels: camera: this model has none");
   CheckNumber("a camera", camera.fixedcamid, static_cast<int>(m.ncam));
   return camera;
 }
@@ -85,9 +82,8 @@ mjvCamera CameraOf(const mjModel& m, const mjData& data, const CameraChoice& cho
 
 MakeFrameSource PixelCamera::Maker(SharedModel model, const PixelOptions& options) {
   if (options.segmentation && model->ngeom >= kMostObjects) {
-    throw UsageError(Code::kValue, "pixels: segmentation: expected a model with fewer than " +
-                                       std::to_string(kMostObjects) + " geoms, got " +
-                                       std::to_string(model->ngeom));
+    throw BadValue("pixels: segmentation: expected a model with fewer than ", kMostObjects,
+                   " geoms, got ", model->ngeom);
   }
   auto assets = std::make_shared<const render::Assets>(*model);
   auto make = [=]() -> std::unique_ptr<PixelCamera> {
@@ -95,7 +91,7 @@ MakeFrameSource PixelCamera::Maker(SharedModel model, const PixelOptions& option
   };
   auto first = std::make_shared<std::unique_ptr<PixelCamera>>(make());
   const std::string refusal = render::Refusal((*first)->scene_);
-  if (!refusal.empty()) throw UsageError(Code::kValue, "pixels: " + refusal);
+  if (!refusal.empty()) throw BadValue("pixels: ", refusal);
   return [=]() -> std::unique_ptr<FrameSource> { return *first ? std::move(*first) : make(); };
 }
 

@@ -78,8 +78,7 @@ const EnvEntry& FindEnv(const std::string& id) {
   for (const EnvEntry& entry : Registry()) {
     if (entry.id == id) return entry;
   }
-  throw UsageError(UsageError::Code::kValue,
-                   "unknown environment id '" + id + "'; `pyfastenv envs` lists all");
+  throw BadValue("unknown environment id '", id, "'; `pyfastenv envs` lists all");
 }
 
 }  // namespace pyfastenv

@@ -65,7 +65,7 @@ int WidestLanes() {
   try {
     return lanes::BestKernels().width;
   } catch (const std::invalid_argument& error) {
-    throw UsageError(UsageError::Code::kValue, error.what());
+    throw BadValue(error.what());
   }
 }
 

@@ -20,7 +20,7 @@ mjModel* LoadFile(const std::string& path, char* error, int error_size) {
 
 SharedModel LoadModel(const std::string& path) {
   if (!std::filesystem::is_regular_file(path)) {
-    throw UsageError(UsageError::Code::kFileNotFound, "model file " + path + " does not exist");
+    throw UsageError(UsageError::Code::kFileNotFound, "model file ", path, " does not exist");
   }
   CheckNoCallbacks();  // compiling a model simulates it
   char error[1024] = "";
@@ -28,11 +28,9 @@ SharedModel LoadModel(const std::string& path) {
   try {
     Trapped([&] { model = LoadFile(path, error, sizeof(error)); });
   } catch (const MujocoError& engine_error) {
-    throw UsageError(UsageError::Code::kValue, path + ": " + engine_error.what());
+    throw BadValue(path, ": ", engine_error.what());
   }
-  if (model == nullptr) {
-    throw UsageError(UsageError::Code::kValue, path + ": MuJoCo cannot load this model: " + error);
-  }
+  if (model == nullptr) throw BadValue(path, ": MuJoCo cannot load this model: ", error);
   return {model, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); }};
 }
 

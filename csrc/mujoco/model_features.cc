@@ -10,9 +10,7 @@ namespace pyfastenv {
 
 namespace {
 
-[[noreturn]] void Refuse(const std::string& message) {
-  throw UsageError(UsageError::Code::kValue, message);
-}
+[[noreturn]] void Refuse(const std::string& message) { throw BadValue(message); }
 
 // MuJoCo's own plugins whose memory outside the state is constant, or written anew in every step
 // before it is read (tests/python/test_model_features.py).

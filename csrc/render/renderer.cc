@@ -14,15 +14,12 @@ namespace {
 void Check(const Format& format) {
   const auto check = [](const char* name, int side) {
     if (side >= 1 && side <= Renderer::kMaxSide) return;
-    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected 1 to " +
-                                                   std::to_string(Renderer::kMaxSide) +
-                                                   " pixels, got " + std::to_string(side));
+    throw BadValue(name, ": expected 1 to ", Renderer::kMaxSide, " pixels, got ", side);
   };
   check("height", format.height);
   check("width", format.width);
   if (format.samples != 1 && format.samples != 4 && format.samples != 16) {
-    throw UsageError(UsageError::Code::kValue,
-                     "samples: expected 1, 4 or 16, got " + std::to_string(format.samples));
+    throw BadValue("samples: expected 1, 4 or 16, got ", format.samples);
   }
 }
 

@@ -10,8 +10,6 @@ namespace pyfastenv::render {
 
 namespace {
 
-using Code = UsageError::Code;
-
 constexpr float kOpaque = 0.995F;        // MuJoCo's, from which on a geom is opaque
 constexpr float kFromBehind = 0.3F;      // planes are more transparent from behind
 constexpr float kNoLightAmbient = 0.3F;  // of scenes without lights
@@ -27,7 +25,7 @@ bool IsFinite(std::span<const float> values) {
 
 void CheckFinite(std::span<const float> values, const std::string& what) {
   if (IsFinite(values)) return;
-  throw UsageError(Code::kValue, "scene: expected finite numbers, got NaN or infinity in " + what);
+  throw BadValue("scene: expected finite numbers, got NaN or infinity in ", what);
 }
 
 bool IsPlaneFromBehind(const mjvGeom& g, Float3 head) {
@@ -195,7 +193,7 @@ std::string Refusal(const mjvScene& scene) {
 const Frame& SceneReader::Read(const mjvScene& scene, const Assets& assets, const Format& format,
                                Content content) {
   if (const std::string refusal = Refusal(scene); !refusal.empty()) {
-    throw UsageError(Code::kValue, "scene: " + refusal);
+    throw BadValue("scene: ", refusal);
   }
   frame_ = Frame();
   frame_.width = format.width, frame_.height = format.height;
@@ -229,7 +227,7 @@ void SceneReader::ReadView(const mjvScene& scene, const Format& format) {
   const float half = a.frustum_width > 0 ? a.frustum_width : 0.5F * aspect * high;
   const float scale = v.is_orthographic ? 1 : 1 / v.near;
   if (!(v.near > 0) || !(high > 0) || !(half > 0)) {
-    throw UsageError(Code::kValue, "scene: the camera sees nothing; was it updated?");
+    throw BadValue("scene: the camera sees nothing; was it updated?");
   }
   v.left = (center - half) * scale, v.top = a.frustum_top * scale;
   v.pixel_x = 2 * half * scale / static_cast<float>(format.width);
@@ -267,9 +265,8 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
       if (is_ground) height_fields_.push_back(assets.height_field(g.dataid));
       const Mesh* mesh = is_ground ? height_fields_.back().get() : assets.mesh(g.dataid);
       if (mesh == nullptr) {
-        throw UsageError(Code::kValue, "scene: " + name + ": expected one of the model's " +
-                                           (is_ground ? "height fields" : "meshes") +
-                                           ", got number " + std::to_string(g.dataid));
+        throw BadValue("scene: ", name, ": expected one of the model's ",
+                       is_ground ? "height fields" : "meshes", ", got number ", g.dataid);
       }
       s.levels = mesh->levels().data(), s.num_levels = static_cast<int>(mesh->levels().size());
       s.low = mesh->low(), s.high = mesh->high();

@@ -8,14 +8,7 @@ from typing import Any, Literal
 import mujoco
 
 from pyfastenv import _core
-from pyfastenv.physics.arguments import (
-    Array,
-    Call,
-    as_list,
-    check_count,
-    infer_call,
-    trusted_call,
-)
+from pyfastenv.physics.arguments import Array, Call, as_list, check_count, infer_call, trusted_call
 from pyfastenv.physics.errors import RolloutError
 
 _CONTROLS = int(mujoco.mjtState.mjSTATE_CTRL)

@@ -70,20 +70,16 @@ def robotics_ids() -> dict[str, dict[str, Any]]:
     """As :func:`tasks`, gymnasium-robotics' ids."""
     place = "pyfastenv.suites.robotics"
     found: dict[str, dict[str, Any]] = {}
-    for name in ("FetchReach", "FetchPush", "FetchSlide", "FetchPickAndPlace"):
-        for suffix, dense in (("", False), ("Dense", True)):
-            found[f"{name}{suffix}-v4"] = {
-                "task": f"{place}.fetch:{name}",
-                "max_episode_steps": 50,
-                "dense": dense,
-            }
-    for name in ("AdroitHandDoor", "AdroitHandHammer", "AdroitHandPen", "AdroitHandRelocate"):
-        for suffix, dense in (("", True), ("Sparse", False)):
-            found[f"{name}{suffix}-v1"] = {
-                "task": f"{place}.adroit:{name}",
-                "max_episode_steps": 200,
-                "dense": dense,
-            }
+    fetch = ("FetchReach", "FetchPush", "FetchSlide", "FetchPickAndPlace")
+    adroit = ("AdroitHandDoor", "AdroitHandHammer", "AdroitHandPen", "AdroitHandRelocate")
+    for names, file, limit, dense_by_end in (
+        (fetch, "fetch", 50, {"-v4": False, "Dense-v4": True}),
+        (adroit, "adroit", 200, {"-v1": True, "Sparse-v1": False}),
+    ):
+        for name in names:
+            for end, dense in dense_by_end.items():
+                about = {"max_episode_steps": limit, "dense": dense}
+                found[f"{name}{end}"] = {"task": f"{place}.{file}:{name}", **about}
     for i, (name, version) in enumerate((("PointMaze", 3), ("AntMaze", 5))):
         for maze, limits in MAZES.items():
             for suffix, dense in (("", False), ("Dense", True)):

@@ -12,13 +12,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from pyfastenv.planning import (
-    MPPI,
-    CrossEntropy,
-    ModelRollouts,
-    Planner,
-    PredictiveSampling,
-)
+from pyfastenv.planning import MPPI, CrossEntropy, ModelRollouts, Planner, PredictiveSampling
 from pyfastenv.publish.outputs import check_output
 from pyfastenv.publish.plots import COLOURS, FORMATS, make_axes, save_figure
 from pyfastenv.publish.video import write_film

@@ -23,7 +23,7 @@ from pyfastenv.runs.settings import differing, label_of
 EVALUATION, TRAINING = "eval/return", "train/return"
 MEASURES = {EVALUATION: "evaluations", TRAINING: "episodes trained on"}  # returns of what
 
-RIGHT_ALIGNED = (False, False, False, True, True, True, True, True, False)  # table's columns
+LEFT_ALIGNED = (0, 1, 2, 8)  # table's columns
 
 Array = NDArray[np.float64]
 State = Literal["running", "finished", "stopped"]

@@ -1,7 +1,5 @@
 """Arguments of the calls, right and wrong: each with the errors that it is due."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -4,8 +4,6 @@ Knows nothing of the cases. A fuzzer is a :class:`Program`: this is its command 
 and its report.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -5,8 +5,6 @@ is wrong, if at all, only for what went before), and returns a Plan. Everything 
 the generator, so a call is repeated by its name, seed and fault.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -4,8 +4,6 @@ Knows nothing of what is fuzzed. A child calls :func:`guard` first and :func:`ex
 everything that must end soon.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import resource

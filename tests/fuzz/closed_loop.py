@@ -5,8 +5,6 @@ controls are none, held, random, saturated or at their bounds. Some calls apply 
 bodies, some have a model of each rollout's own. Everything is a function of a seed.
 """
 
-from __future__ import annotations
-
 import copy
 import time
 import warnings
@@ -152,9 +150,7 @@ def gentle_states(model: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.
 
 def gentle_controls(model: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
     """(ROLLOUTS, steps, nu): random, held at a random place, or held at a keyframe's."""
-    limited = model.actuator_ctrllimited.astype(bool)
-    low = np.where(limited, model.actuator_ctrlrange[:, 0], -1.0)
-    high = np.where(limited, model.actuator_ctrlrange[:, 1], 1.0)
+    low, high = np.where(model.actuator_ctrllimited, model.actuator_ctrlrange.T, [[-1.0], [1.0]])
     drawn = rng.uniform(low, high, (ROLLOUTS, steps, model.nu))
     drawn[1::2] = drawn[1::2, :1]
     for rollout in range(3, ROLLOUTS if model.nkey else 0, 4):
@@ -169,9 +165,7 @@ def _held(steps: int, count: int) -> np.ndarray:
 
 def controls(model: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
     """(ROLLOUTS, steps, nu): a way of acting per rollout."""
-    limited = model.actuator_ctrllimited.astype(bool)
-    low = np.where(limited, model.actuator_ctrlrange[:, 0], -1.0)
-    high = np.where(limited, model.actuator_ctrlrange[:, 1], 1.0)
+    low, high = np.where(model.actuator_ctrllimited, model.actuator_ctrlrange.T, [[-1.0], [1.0]])
     middle, half = (low + high) / 2, (high - low) / 2
     drawn = np.empty((ROLLOUTS, steps, model.nu))
     for rollout in range(ROLLOUTS):

@@ -8,8 +8,6 @@ sensordata is compared too, unless lanes refuse the sensors alone. A bit that di
 that finds lanes wrong, is an error.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The table of calls."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -9,8 +9,6 @@ Children step the models, so that an error or a crash of MuJoCo's is one model's
 shrunk and kept under build/fuzz/.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

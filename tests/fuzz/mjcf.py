@@ -9,8 +9,6 @@ for bit. Children's address spaces are bounded, so a model that asks for too muc
 an exception. What ends a child, or an assertion, is kept under build/fuzz/.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -3,8 +3,6 @@
 Knows no physics: what an environment observes comes from its reference (reference.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

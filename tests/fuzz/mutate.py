@@ -3,8 +3,6 @@
 Knows MuJoCo's schema and no environment. Everything random comes from the generator given.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 import re

@@ -3,8 +3,6 @@
 What tasks, planners and domain randomisation do. Knows mjModel's fields and no robot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Either gymnasium's own, or a FastVectorEnv of one environment and one thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@
 The robots are the corpus' scenes (corpus.py) that lanes take as they are.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

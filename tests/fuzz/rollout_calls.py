@@ -1,7 +1,5 @@
 """Rollouts as calls: their columns are what step gives for the recorded actions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection
 from itertools import pairwise

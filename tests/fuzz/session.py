@@ -1,7 +1,5 @@
 """One pool under fuzzing, its model and its references, and what every call's check needs."""
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Callable, Collection

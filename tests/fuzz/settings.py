@@ -1,7 +1,5 @@
 """Which pool a session drives: drawn from a seed, over all ids and modes."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from typing import Any

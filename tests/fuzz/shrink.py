@@ -3,8 +3,6 @@
 Knows XML, and of lanes only that a model's bits differ.
 """
 
-from __future__ import annotations
-
 import copy
 import time
 import xml.etree.ElementTree as ET

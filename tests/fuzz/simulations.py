@@ -7,8 +7,6 @@ States, outputs, records, statuses and which simulations fail are compared after
 with bad arguments are made on ours alone: they must raise, and nothing may have moved.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

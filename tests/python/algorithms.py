@@ -1,7 +1,5 @@
 """Small trainings of every algorithm, for tests of several of them."""
 
-from __future__ import annotations
-
 import atexit
 import dataclasses
 import inspect

@@ -8,8 +8,6 @@ done the environments must be as good as new, which a twin that was left alone s
 then they call on while one of them closes it. ``make tsan-api`` runs this under ThreadSanitizer.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -49,10 +49,14 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 @pytest.fixture(autouse=True)
-def _same_random_numbers() -> None:
-    """PyTorch's do not depend on the tests before."""
+def _same_torch() -> None:
+    """PyTorch's random numbers and threads do not depend on the tests before.
+
+    Small networks are slower with more than one thread.
+    """
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -60,17 +64,6 @@ def _freed_memory_is_given_back() -> Iterator[None]:
     """glibc keeps what was freed: a process of many modules would grow to gigabytes."""
     yield
     getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)(0)
-
-
-@pytest.fixture
-def one_torch_thread() -> Iterator[None]:
-    """Small networks are slower with more."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -1,17 +1,28 @@
 """Counts of compared numbers, kept in a JSON that a later run goes on from, and as Markdown."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pyfastenv.experiments.render import render
 
 BENCH = Path(__file__).parents[2] / "bench"
 TEMPLATES = BENCH / "python" / "templates"
+
+
+class Gaps(dict[str, float]):
+    """The greatest distances of numbers that are compared, by name; relative to what is above 1."""
+
+    def note(self, name: str, mine: Any, other: Any) -> None:
+        """Compares arrays of a shape."""
+        mine, other = np.asarray(mine, np.float64), np.asarray(other, np.float64)
+        assert mine.shape == other.shape, (name, mine.shape, other.shape)
+        gap = np.abs(mine - other) / np.maximum(1.0, np.abs(other))
+        self[name] = max(self.get(name, 0.0), float(gap.max()))
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Helpers of several tests on CUDA."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 What is not raises AssertionError, which says where. Bounds are Bonferroni's over everything tested.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats

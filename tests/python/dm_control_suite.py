@@ -5,8 +5,6 @@
 equal and how likely the starts are. It goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small ensembles of dynamics, and one of their members in plain torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

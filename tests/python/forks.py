@@ -1,7 +1,5 @@
 """Forks of the tests' process: what needs processes does not pay for another start of torch."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

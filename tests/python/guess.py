@@ -1,7 +1,5 @@
 """A small algorithm that is not one, to drive what all algorithms share, and its rollouts."""
 
-from __future__ import annotations
-
 import types
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ when nobody disturbs it. Prints what
 happened as JSON, a line each.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@
 1,000 steps and writes down how many numbers were equal. It goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A motion of G1's own, for its tracking tasks: it bends its knees, waves and turns about."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -6,8 +6,6 @@ mjlab's managers and terms compute theirs in float32; its physics is pyfastenv.i
 under our controls, every substep with the bits of ours, on our rough ground, too.
 """
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from pathlib import Path
@@ -208,16 +206,10 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
         own |= {f"{name}_weight": weight for name, weight in weights.items()}
         ours: Any = pyfastenv.debug(env_id, **own).unwrapped
         theirs = (Following if follows else Theirs)(env_id, weights, ours)
-    rng, gaps, idle, falls, left = np.random.default_rng(0), {}, set(theirs.terms), 0, 0
+    rng, gaps, idle, falls, left = np.random.default_rng(0), counts.Gaps(), set(theirs.terms), 0, 0
     dt, count, is_rough = ours.task.dt, len(ours.task.pose), hasattr(ours.task, "ground")
     scans = 187 * is_rough  # behind the rest in mjlab, of the policy's
     first = 9 + 2 * count  # of the critic's numbers in mjlab: actions and command stand behind
-
-    def note(name: str, mine: Any, other: Any) -> None:
-        mine, other = np.asarray(mine, np.float64), np.asarray(other, np.float64)
-        assert mine.shape == other.shape, (name, mine.shape, other.shape)
-        gap = np.abs(mine - other) / np.maximum(1.0, np.abs(other))
-        gaps[name] = max(gaps.get(name, 0.0), float(gap.max()))
 
     for i in range(num_steps):
         if left == 0:
@@ -237,17 +229,17 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
         assert ended == their_end, f"step {i}"
         ends = theirs.ends()
         assert ends == {name: bool(infos[f"terminated_{name}"]) for name in ends}, f"step {i}"
-        note("controls", ours.data.ctrl, theirs.targets)
-        note("policy", np.roll(obs["policy"], -scans), seen["actor"])
+        gaps.note("controls", ours.data.ctrl, theirs.targets)
+        gaps.note("policy", np.roll(obs["policy"], -scans), seen["actor"])
         critic = obs["critic"]
         if not follows:
             parts = (count + 3, count + 3 + first, len(critic) - scans)
             shared, true, feet, scan = np.split(critic, parts)
             critic = np.concatenate((true, shared, scan, feet))
-        note("critic", critic, seen["critic"])
-        note("reward", reward, their_reward)
+        gaps.note("critic", critic, seen["critic"])
+        gaps.note("reward", reward, their_reward)
         for name, value in terms.items():
-            note(name, infos[f"reward_{name}"] / dt, value)
+            gaps.note(name, infos[f"reward_{name}"] / dt, value)
             idle -= {name} if value != 0.0 else set()
         falls += ended
         left = 0 if ended else left - 1

@@ -5,8 +5,6 @@ episodes, and writes them down: every observation, reward, flag and info was equ
 It works in parts, each with seeds of its own, and goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import sys

@@ -3,8 +3,6 @@
 Where lanes step an environment, mj_step does it too, beside them, against the same results.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Models and comparisons of the tests of pyfastenv.physics."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

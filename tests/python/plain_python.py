@@ -1,7 +1,5 @@
 """A pool of own tasks beside the same task in plain Python, under the same actions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

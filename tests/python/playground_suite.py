@@ -255,14 +255,8 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
     theirs, ours = Theirs(env_id), _ours(env_id)
     has_command = "velocity_standing" in ours.task.params
     rng = np.random.default_rng(0)
-    gaps: dict[str, float] = {}
+    gaps = counts.Gaps()
     falls, idle, left = 0, set(theirs.scales), 0
-
-    def note(name: str, mine: Any, other: Any) -> None:
-        mine, other = np.asarray(mine, np.float64), np.asarray(other, np.float64)
-        assert mine.shape == other.shape, (name, mine.shape, other.shape)
-        gap = np.abs(mine - other) / np.maximum(1.0, np.abs(other))
-        gaps[name] = max(gaps.get(name, 0.0), float(gap.max()))
 
     unweighted = [n for n, scale in theirs.scales.items() if scale == 0.0]
     for i in range(num_steps):
@@ -290,18 +284,18 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
         result = theirs.step(row, ours.data.ctrl, action)
         assert np.array_equal(ours.data.qpos, theirs.data.qpos), f"step {i}: other physics"
         assert terminated == bool(result.done), f"step {i}"
-        note("controls", ours.data.ctrl, theirs.targets)
+        gaps.note("controls", ours.data.ctrl, theirs.targets)
         seen = result.obs
-        note("observation", obs, seen["privileged_state"] if isinstance(seen, dict) else seen)
+        gaps.note("observation", obs, seen["privileged_state"] if isinstance(seen, dict) else seen)
         most = 1e4  # where Playground cuts a reward off, which unusual weights reach
-        note("reward", min(reward, most), min(result.reward, most))
+        gaps.note("reward", min(reward, most), min(result.reward, most))
         for name, value in result.metrics.items():
             name, unit = name.removeprefix("reward/"), 1.0
             mine = infos.get(name)
             if f"reward_{name}" in infos:
                 mine, unit = infos[f"reward_{name}"], theirs.unit(name, ours.task)
             if mine is not None and unit != 0.0:
-                note(name, mine / unit, value)
+                gaps.note(name, mine / unit, value)
                 idle -= {name} if value != 0.0 else set()
         falls += terminated
         left = 0 if terminated or infos.get("reward_success", 0.0) > 0.0 else left - 1

@@ -1,7 +1,5 @@
 """Datasets as Minari would give them, for tests of what learns offline; needs no Minari."""
 
-from __future__ import annotations
-
 from functools import cache
 from types import SimpleNamespace
 from typing import Any

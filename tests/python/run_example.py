@@ -1,7 +1,5 @@
 """Runs a script of examples/ as a user does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

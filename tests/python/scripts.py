@@ -1,7 +1,5 @@
 """Python scripts in a process of their own and modules from a text, for tests."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

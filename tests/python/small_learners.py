@@ -1,7 +1,5 @@
 """Small learners, minibatches for them and networks of a user's own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Environments, a policy and a device on the host, for tests of staging."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Accelerators stand aside for whatever a user has changed of the code that they replace."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +21,6 @@ from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.training import accelerators
 from pyfastenv.training.changes import changed_attributes
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def make_amp_sac(accelerate: str) -> SACLearner:

@@ -1,7 +1,5 @@
 """Accelerators compute the readable programs' steps; who changes a program gets the plain one."""
 
-from __future__ import annotations
-
 import json
 import runpy
 import shutil
@@ -37,8 +35,6 @@ from pyfastenv.runs.saved import load_policy, resumed_config
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def distance(ours: Tensor, theirs: Tensor) -> float:

@@ -4,8 +4,6 @@ Each test takes the small training of ``algorithms.small``. The tables below say
 with which algorithm; one that is not in a table is tried as it is.
 """
 
-from __future__ import annotations
-
 import math
 import pydoc
 from collections.abc import Iterator
@@ -38,7 +36,7 @@ from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicyConfig
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
+pytestmark = pytest.mark.usefixtures("short_fits", "recorded")
 
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 REPLAYING = [n for n in NAMES if issubclass(algorithm_module(n).Config, OffPolicyConfig)]

@@ -1,7 +1,5 @@
 """send, recv and async_reset: what is under way, what comes when, and what it looks like."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replay memory against plain Python, and transitions against step()."""
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from typing import Any

@@ -1,7 +1,5 @@
 """Callbacks: what they are told, in which order, and how they end a run."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -16,7 +14,6 @@ from pyfastenv.algorithms import sac
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.training.callbacks import Callback, Run, StopAtReturn
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 small = partial(algorithms.small, "sac")
 
 

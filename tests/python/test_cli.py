@@ -1,7 +1,5 @@
 """The command line: what careless commands get, and what short ones may leave out."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Commands that are held while a policy is evaluated, or filmed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Threads at one pool, and at the start, the forks and the end of a process: no crash, no hang."""
 
-from __future__ import annotations
-
 import pathlib
 import shutil
 import subprocess

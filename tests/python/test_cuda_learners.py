@@ -1,7 +1,5 @@
 """SAC and MBPO on CUDA: graphs do what plain steps do, no step waits, trainings run and resume."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Datasets as transitions: what is read, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import signal
 from pathlib import Path
@@ -21,8 +19,6 @@ from pyfastenv.runs.errors import CheckpointError
 from pyfastenv.sampling import datasets
 from pyfastenv.sampling.datasets import read_datasets
 from pyfastenv.training.actor_critic import ActorCritic
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:

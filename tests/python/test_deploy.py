@@ -1,7 +1,5 @@
 """A deployed policy does in plain MuJoCo, without pyfastenv, what it does in its task."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -22,7 +20,6 @@ from pyfastenv.runs.saved import evaluate_run
 from pyfastenv.tasks.language.noise import normal
 
 pytestmark = [
-    pytest.mark.usefixtures("one_torch_thread"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

@@ -1,7 +1,5 @@
 """Results are a function of seeds and actions alone: not of threads, batching, dtype or copying."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

@@ -6,8 +6,6 @@ checkpoints from CUDA to the CPU and back. A tensor on the wrong device raises. 
 own kernels, streams and graphs, which need a GPU (``pytest -m gpu``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from pyfastenv.runs import checkpoint
 from pyfastenv.runs.checkpoint import CheckpointDir
 from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
+pytestmark = pytest.mark.usefixtures("short_fits", "recorded")
 
 DISCRETE = {"env_id": "CartPole-v1"}
 CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is special

@@ -1,7 +1,5 @@
 """Distillation: a student that sees less than its teacher; what follows; mistakes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from pyfastenv.algorithms import distillation, ppo, recurrent_ppo, sac
 from pyfastenv.algorithms.distillation.spec import distillation_loss
 from pyfastenv.runs import checkpoint, saved
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 TASK = "dict_tasks:Blurred"
 TRUTH = {"policy": "truth", "critic": "truth"}
 LEARNS = {"num_envs": 16, "num_steps": 50, "minibatch_size": 100, "hidden_sizes": (32, 32)}

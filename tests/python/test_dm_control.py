@@ -1,7 +1,5 @@
 """dm_control's suite as own tasks: dm_control's bits from the same state, and its starts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

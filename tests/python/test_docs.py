@@ -5,8 +5,6 @@ comments of the page: ``<!-- setup … -->`` and ``<!-- check … -->`` are Pyth
 ``<!-- smaller`` has lines ``this => that``, replaced in the rest of the page so that it is quick.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import os
@@ -61,7 +59,6 @@ WITH_CODE = [page for page in PAGES if "```python\n" in (DOCS / page).read_text(
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
-@pytest.mark.usefixtures("one_torch_thread")
 def test_the_code_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = "page_" + re.sub(r"\W", "_", page.removesuffix(".md"))

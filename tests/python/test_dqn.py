@@ -1,7 +1,5 @@
 """DQN's arithmetic is plain torch's, and what it collects are the steps of discrete actions."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -14,8 +12,6 @@ from torch import nn
 
 from pyfastenv.algorithms import dqn
 from pyfastenv.training.actor_critic import Batch
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])

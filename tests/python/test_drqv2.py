@@ -1,7 +1,5 @@
 """DrQ-v2: stacks of replayed pictures, shifts, what is learned by whom, mistakes, learning."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from pyfastenv.sampling.exploration import explore
 from pyfastenv.sampling.frames import FramePool
 from pyfastenv.training import collecting
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 SLIDER = str(Path(__file__).with_name("slider_task.py")) + ":Slider"
 
 

@@ -1,8 +1,6 @@
 """The ensemble: what it learns, its gradients against autograd, which member predicts which row,
 and several seeds against single ones."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -15,7 +13,6 @@ from pyfastenv.algorithms.mbpo import dynamics
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_OUTPUTS = 3  # the reward, and the change of the observation
 
 

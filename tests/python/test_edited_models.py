@@ -5,8 +5,6 @@ compiler has derived (bounding volumes, masks of bodies, margins, frames that co
 whatever steps the model.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lanes and mj_step give the same bits through every call; who runs, and why, is said."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

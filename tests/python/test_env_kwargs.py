@@ -1,7 +1,5 @@
 """An environment's own arguments: trained with, recorded, evaluated with and resumed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +19,7 @@ from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.runs.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "recorded")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 KWARGS = {"healthy_z_range": (0.6, 3.0), "reset_noise_scale": 0.02}
 

@@ -1,7 +1,5 @@
 """A wrong call raises at once, says what was expected, and moves no environment."""
 
-from __future__ import annotations
-
 import inspect
 import pathlib
 from collections.abc import Callable, Iterator

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E402
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,8 +20,6 @@ from pyfastenv.algorithms import ppo, sac
 from pyfastenv.runs.evaluation import evaluate, make_eval_envs
 from pyfastenv.runs.saved import evaluate_run, resumed_config
 from pyfastenv.training.callbacks import Callback, Run
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 class Heavier(Callback):

@@ -1,7 +1,5 @@
 """The experiments: the judge, what is kept and resumed, the models; each once at tiny sizes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -17,15 +15,7 @@ import pytest
 import torch
 
 from pyfastenv import cli
-from pyfastenv.experiments import (
-    flow,
-    pictures,
-    placement,
-    profiling,
-    registry,
-    sampling,
-    sections,
-)
+from pyfastenv.experiments import flow, pictures, placement, profiling, registry, sampling, sections
 from pyfastenv.experiments.claims import compare, verdict
 from pyfastenv.experiments.clock import Clock
 from pyfastenv.experiments.study import Measurement, Sizes, Study, rounds
@@ -326,7 +316,7 @@ def table_widths(text: str) -> Iterator[set[int]]:
             yield {row.count("|") for row in rows}
 
 
-@pytest.mark.usefixtures("no_cuda", "one_torch_thread")
+@pytest.mark.usefixtures("no_cuda")
 # the others' short versions run in `make experiments-quick`
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "profiling")) for name in TINY]

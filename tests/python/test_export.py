@@ -1,7 +1,5 @@
 """Exported policies do what the policy does, in the programs that run them."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ from pyfastenv.runs import checkpoint
 from pyfastenv.runs.errors import TrainingError
 
 pytestmark = [
-    pytest.mark.usefixtures("one_torch_thread"),
     # PyTorch's exporter of itself
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),

@@ -1,7 +1,5 @@
 """Engine errors, divergence, Ctrl-C, fork, the end: the pool survives or says why."""
 
-from __future__ import annotations
-
 import gc
 import importlib.metadata
 import importlib.util

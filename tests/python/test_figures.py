@@ -1,7 +1,5 @@
 """Every span of README and docs says what the JSON files in the repository say."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Films: the robot stays in the picture, and the picture is of the environment's own scene."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """FlashSAC: its networks and losses against plain torch, norms, reward scale and noise."""
 
-from __future__ import annotations
-
 import copy
 import math
 from functools import partial
@@ -31,7 +29,6 @@ from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.reward_scale import RewardScale
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 small = partial(algorithms.small, "flashsac")
 SLOPE = torch.distributions.TanhTransform().log_abs_det_jacobian  # logarithm of tanh's
 

@@ -1,7 +1,5 @@
 """A thread's floating-point modes change no environment's, and are as they were after a call."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import signal

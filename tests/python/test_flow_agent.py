@@ -1,8 +1,6 @@
 """The flow that tells real transitions from predicted ones, and what it does to the model: against
 plain torch in float64."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any
@@ -20,7 +18,6 @@ from pyfastenv.algorithms.sac.spec import SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 MEMBERS, ELITES = 3, 2
 

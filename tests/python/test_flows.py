@@ -1,7 +1,5 @@
 """Flows against the change of variables, numerical integration and known densities."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -13,7 +11,6 @@ from torch.distributions import MultivariateNormal
 
 from pyfastenv.nn.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 F64 = torch.float64
 BATCH = 11
 SIZES = [1, 2, 3, 5, 8]

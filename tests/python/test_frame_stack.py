@@ -1,7 +1,5 @@
 """frame_stack: observations are those of gymnasium's FrameStackObservation, flattened."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pure functions against plain loops and autograd."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

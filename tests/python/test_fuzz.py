@@ -1,7 +1,5 @@
 """The fuzzers' short versions (``make fuzz`` runs the long ones); they see what is wrong."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Hindsight's goals are what an episode reached later, and rewards those of the goals."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -12,7 +10,6 @@ from algorithms import make, small
 import pyfastenv
 from pyfastenv.training.actor_critic import Batch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_ENVS, CAPACITY = 3, 100  # of each seed: the ring does not end with a step of all environments
 
 

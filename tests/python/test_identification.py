@@ -1,7 +1,5 @@
 """mujoco.sysid on physics.rollout: its residuals, and what the example finds."""
 
-from __future__ import annotations
-
 import runpy
 from typing import Any
 

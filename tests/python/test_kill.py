@@ -1,7 +1,5 @@
 """``kill -9`` at random moments: what is resumed ends, bit for bit, as what was never killed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Lanes are watched in use: a wrong bit is found, reported once, and mj_step goes on."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import warnings

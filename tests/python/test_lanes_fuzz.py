@@ -1,7 +1,5 @@
 """Random models in lanes and by mj_step (``make fuzz-lanes`` runs more); what is wrong is seen."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path

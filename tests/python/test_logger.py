@@ -1,7 +1,5 @@
 """Metrics: what is on disk after a kill, and nothing twice after resuming."""
 
-from __future__ import annotations
-
 import csv
 import math
 import pathlib

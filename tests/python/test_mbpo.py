@@ -1,7 +1,5 @@
 """MBPO with and without the flow: schedules, the model's rollouts, presets, NaN in the model."""
 
-from __future__ import annotations
-
 import math
 import pathlib
 import re
@@ -23,7 +21,7 @@ from pyfastenv.runs.errors import DivergedError
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
+pytestmark = pytest.mark.usefixtures("short_fits")
 small = partial(algorithms.small, "mbpo")
 
 

@@ -1,7 +1,5 @@
 """The meta-RL environments against a plain NumPy reference on gymnasium's MujocoEnv."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

@@ -1,7 +1,5 @@
 """MetaWorld as own tasks: its numbers from the first reset on, and its benchmarks."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """mjlab's tasks as own tasks; `make parity NAME=mjlab` and the integration's tests compare them."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 

@@ -1,7 +1,5 @@
 """mjlab's tracking tasks as own tasks; `make parity NAME=mjlab` compares them with mjlab's own."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

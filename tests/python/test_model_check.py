@@ -4,8 +4,6 @@ They are tried in a child process: without the check it is ended by a signal, at
 last one of which it said something.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

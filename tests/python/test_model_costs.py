@@ -1,7 +1,5 @@
 """What of a model costs most: what is tried in its stead, and what is said of it."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

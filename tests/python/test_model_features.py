@@ -5,8 +5,6 @@ workers, and through a snapshot: what a worker's mjData still holds of another e
 matter.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import pathlib

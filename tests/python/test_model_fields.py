@@ -1,7 +1,5 @@
 """Per-environment model fields = gymnasium environments whose models were edited the same way."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

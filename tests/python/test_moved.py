@@ -1,7 +1,5 @@
 """Documented modules are found under their earlier names."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """MuJoCo's own tests of rollouts, batches and sysid, with ours in the place of what they test."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

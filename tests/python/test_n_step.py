@@ -1,7 +1,5 @@
 """Rows of n steps are those that a slow program makes of everything that was collected."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from algorithms import make, small
@@ -9,7 +7,6 @@ from torch import Tensor
 
 from pyfastenv.training.actor_critic import Batch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_ENVS, CAPACITY = 3, 100  # of each seed: the ring does not end with a step of all environments
 
 

@@ -1,7 +1,5 @@
 """Tasks in C++, compiled at run time: the same bits as in Python, and clear words when not."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

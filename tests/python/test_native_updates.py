@@ -1,7 +1,5 @@
 """SAC's and the ensemble's compiled updates refuse what does not fit, and touch nothing then."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Batched networks against plain torch modules and autograd."""
 
-from __future__ import annotations
-
 import copy
 import pathlib
 import pickle

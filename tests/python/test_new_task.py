@@ -1,7 +1,5 @@
 """A task that is written for a model passes check, trains, and is never written over."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from pyfastenv import cli
 from pyfastenv.algorithms import ppo
 from pyfastenv.tasks.check.check import check_task
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 LEG = """<body pos="{x} 0 0"><joint axis="0 1 0" range="-60 60" damping="1"/>
 <geom type="capsule" fromto="0 0 0 0 0 -0.25" size="0.03"/>
 <geom name="{name}" pos="0 0 -0.27" size="0.04"/></body>"""

@@ -3,8 +3,6 @@
 That others' critics see their group: tests/python/test_algorithm_contract.py.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,6 @@ from pyfastenv.algorithms.ppo import PPO
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.publish.export import export
 from pyfastenv.runs.registry import algorithm_module
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def _config(task: type[Any] = Apart, **fields: Any) -> Any:

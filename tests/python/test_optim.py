@@ -1,7 +1,5 @@
 """Adam on flat vectors against torch's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Own tasks: the same bits as gymnasium, as plain Python, and however they are driven."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Functions of whole batches: what they decide is what compiled code would have decided."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

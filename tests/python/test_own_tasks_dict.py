@@ -1,7 +1,5 @@
 """Dict observations of own tasks: gymnasium's structure, the flat row's numbers, all the way."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Own tasks that have some of the model for themselves, or read the new state after a step."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Bit-identity with gymnasium, for every environment and autoreset mode."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """physics.Batch has mujoco.batch's interface, and mj_step's bits, in lanes and out of them."""
 
-from __future__ import annotations
-
 import copy
 import signal
 import threading

@@ -1,7 +1,5 @@
 """physics.rollout: bad input, errors of the engine, Ctrl-C, threads, forks; a fuzz of arguments."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import signal

@@ -1,7 +1,5 @@
 """Lists of models in physics.rollout: one plan steps those that differ in numbers alone."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import re

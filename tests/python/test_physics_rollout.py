@@ -1,7 +1,5 @@
 """physics.rollout gives mujoco.rollout's results, bit for bit."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterator

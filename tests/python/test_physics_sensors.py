@@ -1,7 +1,5 @@
 """physics.rollout's sensordata has mujoco.rollout's bits in lanes, and is not computed unread."""
 
-from __future__ import annotations
-
 import copy
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures as observations: those of render() and of pyfastenv.Renderer, in every way to step."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from contextlib import closing

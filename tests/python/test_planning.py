@@ -1,7 +1,5 @@
 """Planners: splines, optimisers, costs by models and by environments, plans from call to call."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from pathlib import Path

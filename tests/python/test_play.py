@@ -1,7 +1,5 @@
 """A policy at play, without a browser: its pace, pushes, commands, and what is said of it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

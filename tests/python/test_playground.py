@@ -1,7 +1,5 @@
 """MuJoCo Playground's tasks: its numbers, and what they do in all ways of running them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mujoco

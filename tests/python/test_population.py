@@ -1,7 +1,5 @@
 """Populations of small policies: vectors become networks, each plays episodes of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

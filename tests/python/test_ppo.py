@@ -1,7 +1,5 @@
 """PPO: its compiled update, discrete actions, its schedule, several processes, mistakes."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math
@@ -34,7 +32,6 @@ from pyfastenv.runs.seeds import env_seeds
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 _config = partial(algorithms.small, "ppo")
 
 

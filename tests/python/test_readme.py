@@ -1,7 +1,5 @@
 """README's Python runs, block after block as a reader would type it, with smaller numbers."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

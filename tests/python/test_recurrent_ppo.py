@@ -1,7 +1,5 @@
 """Recurrent PPO: states go from step to step and batch to batch, and end with their episodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from pyfastenv.publish.play.player import Player
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.sampling.rollouts import RolloutBatch
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 every_type = pytest.mark.parametrize("rnn_type", ["lstm", "gru"])
 
 

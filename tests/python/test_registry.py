@@ -1,7 +1,5 @@
 """Algorithms and loggers of installed packages are found by name."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

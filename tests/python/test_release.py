@@ -1,7 +1,5 @@
 """A release's version, licence and changelog agree in all places."""
 
-from __future__ import annotations
-
 import re
 import resource
 import runpy

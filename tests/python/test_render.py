@@ -1,7 +1,5 @@
 """Pictures: gymnasium's own, of the states the environments are in, and without touching them."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

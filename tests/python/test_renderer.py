@@ -1,7 +1,5 @@
 """pyfastenv.Renderer: MuJoCo's pictures, its interface and its mistakes, without OpenGL."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """The renderer and scenes that make no sense: an error or a picture, never a crash or a hang."""
 
-from __future__ import annotations
-
 import multiprocessing
 from typing import Any
 

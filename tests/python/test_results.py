@@ -1,7 +1,5 @@
 """docs/results: trainings that may be stopped at any moment, curves of each seed, their pages."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -54,7 +52,6 @@ def run_learn(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> Any:
     return ended.value.code
 
 
-@pytest.mark.usefixtures("one_torch_thread")
 def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,7 +260,6 @@ def test_a_table_says_what_was_ahead_when() -> None:
     assert "Which, and when" not in results_page.summary_page({"ppo": [quick]})
 
 
-@pytest.mark.usefixtures("one_torch_thread")
 def test_processes_share_the_seeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,5 @@
 """gymnasium-robotics as own tasks: its numbers from the first reset on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Robots of our own: they stand, they are drawn anew, and they run alike in all ways."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from plain_python import beside_plain

@@ -1,7 +1,5 @@
 """Rollouts: the trajectories of `step`, torch's distributions, NumPy's streams."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise

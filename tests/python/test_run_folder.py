@@ -1,7 +1,5 @@
 """A run folder belongs to one process, and what cannot be written is said in one sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

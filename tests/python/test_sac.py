@@ -1,7 +1,5 @@
 """SAC: its gradient step against plain torch, mixed precision, what it acts and reports."""
 
-from __future__ import annotations
-
 import copy
 import math
 from functools import partial
@@ -29,7 +27,6 @@ from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 small = partial(algorithms.small, "sac")
 
 

@@ -1,7 +1,5 @@
 """All randomness comes from the seed, no two seeds share any; presets stand under all names."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.training import distributed
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "recorded")
+pytestmark = pytest.mark.usefixtures("recorded")
 
 kinds = pytest.mark.parametrize("name", NAMES)
 

@@ -1,7 +1,5 @@
 """Staging: the ring never rewrites a slot too early; tensors are the arrays, bit for bit."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

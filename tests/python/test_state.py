@@ -1,7 +1,5 @@
 """Snapshots: an environment restored from one goes on bit for bit as the original did."""
 
-from __future__ import annotations
-
 import pathlib
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Random numbers of several seeds side by side against each seed's alone."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

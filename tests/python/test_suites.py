@@ -1,7 +1,5 @@
 """All suites: what they say without their packages, and that they ride lanes."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import pytest

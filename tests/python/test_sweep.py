@@ -1,7 +1,5 @@
 """Sweeps: what is trained, what is left, and that a stopped one goes on."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -19,8 +17,6 @@ from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.saved import resumed_config
 from pyfastenv.training.sweep import sweep
 from pyfastenv.training.sweep_options import parse_options
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 SAC: dict[str, Any] = {
     "env_id": "Pendulum-v1", "num_threads": 1, "torch_threads": 1, "total_steps": 80,

@@ -1,7 +1,5 @@
 """How tasks mirror left to right: declarations, the physics that bears them out, learning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mujoco
@@ -30,7 +28,6 @@ from pyfastenv.tasks.language.symmetry import (
 )
 from pyfastenv.tasks.pool.plain import PlainEnv
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 PLACE, QUATERNION = VECTOR, mirror((0,), (1, -1, 1, -1))
 
 

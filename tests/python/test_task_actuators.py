@@ -1,7 +1,5 @@
 """Late actions, histories, motors and learned actuators: compiled as in plain Python."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

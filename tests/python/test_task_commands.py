@@ -1,7 +1,5 @@
 """Commands that environments draw for themselves: when, what, held from outside, and shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

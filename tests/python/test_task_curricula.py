@@ -1,7 +1,5 @@
 """Curricula: numbers that outlive episodes, moved by rules or by steps, in every way alike."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The message where two runs of a task differ: the index, both values to the bit, the cause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``rng`` in compiled tasks: NumPy's numbers for every kind of bound and size, or a refusal."""
 
-from __future__ import annotations
-
 import traceback
 from contextlib import suppress
 from itertools import cycle

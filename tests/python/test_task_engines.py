@@ -1,7 +1,5 @@
 """Own tasks whose physics runs in lanes: models and what is read of mjData have mj_step's bits."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Errors while an own task runs: they name the line, and nothing else is hurt."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Reward terms and the ten-line helpers: compiled as in plain Python, and as they say."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A hundred careless mistakes in a task: what is shown for each names the line, in few lines."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Noise of observations by name: of the distributions asked for, and the same in all ways."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Numbers in compiled tasks: NumPy's and MuJoCo's bits, or a sentence."""
 
-from __future__ import annotations
-
 import ast
 import ctypes
 from pathlib import Path

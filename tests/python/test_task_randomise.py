@@ -1,7 +1,5 @@
 """Physics that environments draw by name, by column and now and then, beside plain Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Pools whose mjData is poisoned before every step run by lanes and by ``mj_step``
 on three, beside environments that have an mjData of MuJoCo's Python bindings each.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Own tasks by id, by place, by entry point; one environment; Discrete actions; pictures."""
 
-from __future__ import annotations
-
 import os
 import sysconfig
 from pathlib import Path

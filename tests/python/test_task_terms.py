@@ -1,7 +1,5 @@
 """Named reward terms and endings: their sums over an episode, in infos, rollouts and metrics."""
 
-from __future__ import annotations
-
 import inspect
 from collections import defaultdict
 from pathlib import Path

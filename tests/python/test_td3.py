@@ -1,7 +1,5 @@
 """The arithmetic of TD3 and its variants is plain torch's; the pool acts as the learner thinks."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -14,7 +12,7 @@ from torch import Tensor, nn
 
 from pyfastenv.sampling.rollouts import rollout
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "recorded")
+pytestmark = pytest.mark.usefixtures("recorded")
 small = partial(algorithms.small, "ddpg", total_steps=20_000)
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddpg": {},

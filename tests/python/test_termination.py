@@ -1,7 +1,5 @@
 """The termination rules against what the environments themselves say."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Terrain, height scans and contact sensors of robots on legs, beside MuJoCo's own functions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mujoco

@@ -1,7 +1,5 @@
 """How many CPUs there are, what an idle pool costs, and several Python threads at one pool."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import threading

@@ -1,7 +1,5 @@
 """The outputs of `pyfastenv runs`, `report`, `bench` and `doctor`."""
 
-from __future__ import annotations
-
 import base64
 import html.parser
 import json

@@ -1,7 +1,5 @@
 """Policies as torch modules act as the core's workers do, and say what does not fit."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any
@@ -14,8 +12,6 @@ import pyfastenv
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 CASES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "categorical": ("Acrobot-v1", 3, {"activation": "tanh"}),

@@ -1,7 +1,5 @@
 """The parts that all algorithms share, driven by a small algorithm that is not one."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import itertools

@@ -1,7 +1,5 @@
 """FlashSAC's compiled networks against autograd in float64, in any number and on any threads."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 
@@ -18,7 +16,6 @@ pytestmark = [
     pytest.mark.skipif(
         not _core.bfloat16_unit(), reason="this machine has neither AMX nor AVX512-BF16"
     ),
-    pytest.mark.usefixtures("one_torch_thread"),
 ]
 SHAPES = [(5, 4, 6, 1, 10), (17, 12, 64, 2, 50), (23, 101, 32, 3, 64)]  # the last: rows
 

@@ -1,7 +1,5 @@
 """FastVectorEnv and FastEnv as gymnasium environments: attributes, registry, wrappers, pickling."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import importlib.metadata

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E402
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -31,7 +29,7 @@ from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.runs.saved import evaluate_run, resumed_config
 from pyfastenv.training.callbacks import Callback, Run
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
+pytestmark = pytest.mark.usefixtures("short_fits", "recorded")
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 
 

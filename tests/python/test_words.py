@@ -1,7 +1,5 @@
 """Docstrings of the package begin with a subject, and use the field's words."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

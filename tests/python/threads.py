@@ -1,7 +1,5 @@
 """Several threads' work beside each other, for tests."""
 
-from __future__ import annotations
-
 import faulthandler
 import threading
 from collections.abc import Callable

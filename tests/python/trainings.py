@@ -1,7 +1,5 @@
 """Helpers of several algorithms' tests, around a training."""
 
-from __future__ import annotations
-
 import io
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Trajectories of each environment, however it is stepped, comparable bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

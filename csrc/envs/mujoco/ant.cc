@@ -138,9 +138,7 @@ class Ant final : public MujocoEnv {
     const auto* id = std::get_if<int64_t>(value);
     if (id == nullptr) throw BadParamType("main_body: expected a body's id or name");
     if (*id < 0 || *id >= model().nbody) {
-      throw UsageError(UsageError::Code::kValue, "main_body: expected an id from 0 to " +
-                                                     std::to_string(model().nbody - 1) + ", got " +
-                                                     std::to_string(*id));
+      throw BadValue("main_body: expected an id from 0 to ", model().nbody - 1, ", got ", *id);
     }
     return static_cast<int>(*id);
   }

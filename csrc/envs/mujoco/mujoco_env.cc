@@ -58,11 +58,9 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       drawn_(robot.own_fields),
       poisons_(std::getenv("PYFASTENV_POISON") != nullptr) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
-    throw UsageError(UsageError::Code::kValue,
-                     ModelPath(params, models, version, robot) +
-                         ": expected a model with nq >= " + std::to_string(robot.min_nq) +
-                         " and nv >= " + std::to_string(robot.min_nv) + ", got nq = " +
-                         std::to_string(model().nq) + " and nv = " + std::to_string(model().nv));
+    throw BadValue(ModelPath(params, models, version, robot),
+                   ": expected a model with nq >= ", robot.min_nq, " and nv >= ", robot.min_nv,
+                   ", got nq = ", model().nq, " and nv = ", model().nv);
   }
   for (int i = 0; i < model().nu; ++i) {
     // gymnasium's action space is float32
@@ -85,7 +83,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
   if (lanes_ != nullptr) {
     group_size_ = lanes_->group_size();
   } else if (engine_ == Engine::kLanes) {
-    throw UsageError(UsageError::Code::kValue, "engine='lanes': " + refusal_ + " in " + path);
+    throw BadValue("engine='lanes': ", refusal_, " in ", path);
   }
 }
 
@@ -131,7 +129,7 @@ int MujocoEnv::BodyId(const std::string& name) const {
   for (int body = 0; body < model().nbody; ++body) {
     if (name == model().names + model().name_bodyadr[body]) return body;
   }
-  throw UsageError(UsageError::Code::kValue, "the model has no body named '" + name + "'");
+  throw BadValue("the model has no body named '", name, "'");
 }
 
 RowLayout MujocoEnv::InitialLayout() const {
@@ -169,8 +167,8 @@ void MujocoEnv::Prepare(const RowLayout& layout) {
         FindLanePlans(workspace_.plain_model(), workspace_.whole_model(), Names(own));
     prepared_lanes_ = MakeLanes(*plans, own, prepared_refusal_);
     if (prepared_lanes_ == nullptr && engine_ == Engine::kLanes) {
-      throw UsageError(UsageError::Code::kValue, "engine='lanes': " + prepared_refusal_ +
-                                                     "; engine='auto' steps them by mj_step");
+      throw BadValue("engine='lanes': ", prepared_refusal_,
+                     "; engine='auto' steps them by mj_step");
     }
   }
   workspace_.PrepareFields(std::move(fields));

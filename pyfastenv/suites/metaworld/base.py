@@ -48,8 +48,9 @@ class Sawyer(Task):
         low: The least of an episode's numbers, places of things and of the goal [m].
         high: The greatest, likewise.
         apart: Of six numbers, how far the goal is from the thing at least, in x and y [m].
-        goal_low: What the goal in an observation is clipped to [m].
-        goal_high: Likewise.
+        goal_low: What the goal in an observation is clipped to [m]; where an episode has six
+            numbers, by default the least of the last three.
+        goal_high: Likewise, the greatest.
         hand_low: Where the mocap body may be [m].
         hand_high: Likewise.
         hand_start: Where it is when an episode starts [m].
@@ -70,6 +71,11 @@ class Sawyer(Task):
     now, previous, seen = memory(18), memory(18), memory(39)
     goal, thing_start, tcp_start = memory(3), memory(3), memory(3)
     lead = memory(3)  # the mocap body's place
+
+    def __init_subclass__(cls, **arguments):
+        if len(vars(cls).get("low", ())) == 6 and "goal_low" not in vars(cls):
+            cls.goal_low, cls.goal_high = cls.low[3:], cls.high[3:]
+        super().__init_subclass__(**arguments)
 
     def model(self):
         return str(metaworld_file(self.file))
@@ -294,10 +300,22 @@ class Sawyer(Task):
 
 
 class Fixture(Sawyer):
-    """A task whose thing stands where an episode's three numbers say, as part of the model."""
+    """A task whose thing stands where an episode's three numbers say, as part of the model.
 
+    Attributes:
+        fixture: The thing's body.
+    """
+
+    fixture = ""
     model_fields = ("body_pos",)
     rand_vec = command(3, low=-1.0, high=2.0)
+
+    def setup(self):
+        super().setup()
+        self.fixture_id = self.model.body(self.fixture).id
+
+    def arrange(self, numbers):
+        self.model.body_pos[self.fixture_id] = numbers
 
 
 def single(*numbers):

@@ -23,7 +23,6 @@ class BinPicking(Sawyer):
     file = "sawyer_bin_picking"
     low = (-0.21, 0.65, 0.02, 0.1199, 0.699, -0.001)
     high = (-0.03, 0.75, 0.02, 0.1201, 0.701, 0.001)
-    goal_low, goal_high = low[3:], high[3:]
     hand_low = (-0.5, 0.4, 0.07)
     first_left = memory()
 
@@ -64,7 +63,6 @@ class PickOutOfHole(Sawyer):
 
     file = "sawyer_pick_out_of_hole"
     low, high = (0.0, 0.75, 0.02, -0.1, 0.5, 0.15), (0.0, 0.75, 0.02, 0.1, 0.6, 0.3)
-    goal_low, goal_high = low[3:], high[3:]
     hand_low, apart = (-0.5, 0.4, -0.05), 0.15
 
     def start(self, data, numbers):
@@ -102,7 +100,6 @@ class ShelfPlace(Sawyer):
     file = "sawyer_shelf_placing"
     model_fields = ("body_pos",)
     low, high = (-0.1, 0.5, 0.019, -0.1, 0.8, 0.299), (0.1, 0.6, 0.021, 0.1, 0.9, 0.301)
-    goal_low, goal_high = low[3:], high[3:]
     hand_start, apart = single(0.0, 0.6, 0.2), 0.1
 
     def arrange(self, numbers):
@@ -183,7 +180,6 @@ class BoxClose(Sawyer):
     file = "sawyer_box"
     model_fields = ("body_pos",)
     low, high = (-0.05, 0.5, 0.02, -0.1, 0.7, 0.133), (0.05, 0.55, 0.02, 0.1, 0.8, 0.133)
-    goal_low, goal_high = low[3:], high[3:]
     hand_start, apart = single(0.0, 0.6, 0.2), 0.25
     height = single(0.02)[0]
 
@@ -276,13 +272,10 @@ class PegInsertSide(Sawyer):
 class PegUnplugSide(Fixture):
     """Pull a plug out of a socket at the side."""
 
-    file = "sawyer_peg_unplug_side"
+    file, fixture = "sawyer_peg_unplug_side", "box"
     low, high = (-0.25, 0.6, -0.001), (-0.15, 0.8, 0.001)
     goal_low = (-0.25 + (0.044 + 0.15), 0.6, -0.001 + 0.131)
     goal_high = (-0.15 + (0.044 + 0.15), 0.8, 0.001 + 0.131)
-
-    def arrange(self, numbers):
-        self.model.body("box").pos[:] = numbers
 
     def start(self, data, numbers):
         place = numbers + np.array((0.044, 0.0, 0.131))

@@ -17,12 +17,9 @@ class Button(Fixture):
         pressed: The button's, from where it is pressed [m].
     """
 
-    hand_start = single(0.0, 0.4, 0.2)
+    fixture, hand_start = "box", single(0.0, 0.4, 0.2)
     axis, offset, reach, pressed = 1, (0.0, -0.193, 0.0), 0.01, 0.02
     way = memory()
-
-    def arrange(self, numbers):
-        self.model.body("box").pos[:] = numbers
 
     def start(self, data, numbers):
         self.bend(data, 0.0)
@@ -100,14 +97,11 @@ class ButtonPressTopdown(ButtonPressTopdownWall):
 class CoffeeButton(Button):
     """Press the button of a coffee machine, before which a mug stands."""
 
-    file, reach = "sawyer_coffee", 0.05
+    file, fixture, reach = "sawyer_coffee", "coffee_machine", 0.05
     hand_start = (0.0, 0.4, 0.2)
     low, high = (-0.1, 0.8, -0.001), (0.1, 0.9, 0.001)
     goal_low = (-0.1 - 0.001, 0.8 + (-0.22 + 0.03), -0.001 + 0.299)
     goal_high = (0.1 + 0.001, 0.9 + (-0.22 + 0.03), 0.001 + 0.301)
-
-    def arrange(self, numbers):
-        self.model.body("coffee_machine").pos[:] = numbers
 
     def start(self, data, numbers):
         data.qpos[:3] = numbers + np.array((0.0, -0.22, 0.0))

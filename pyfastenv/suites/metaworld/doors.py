@@ -21,12 +21,9 @@ _SHOULDER = np.array((0.0, 0.055, 0.07))
 class Door(Fixture):
     """The base of the two: a door with a handle."""
 
-    file = "sawyer_door_pull"
+    file, fixture = "sawyer_door_pull", "door"
     low, high = (0.0, 0.85, 0.15), (0.1, 0.95, 0.15)
     way, angle = (-0.3, -0.45, 0.0), 0.0
-
-    def arrange(self, numbers):
-        self.model.body("door").pos[:] = numbers
 
     def start(self, data, numbers):
         self.thing_start[:] = numbers

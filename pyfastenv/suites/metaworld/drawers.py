@@ -4,27 +4,16 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.dm_control.rewards import GAUSSIAN
-from pyfastenv.suites.metaworld.base import (
-    LONG_TAIL,
-    Fixture,
-    both,
-    see,
-    single,
-    tolerance,
-    within,
-)
+from pyfastenv.suites.metaworld.base import LONG_TAIL, Fixture, both, see, single, tolerance, within
 from pyfastenv.tasks.language.fields import memory
 
 
 class DrawerOpen(Fixture):
     """Pull a drawer open."""
 
-    file = "sawyer_drawer"
+    file, fixture = "sawyer_drawer", "drawer"
     low, high = (-0.1, 0.9, 0.0), (0.1, 0.9, 0.0)
     hand_start = single(0.0, 0.6, 0.2)
-
-    def arrange(self, numbers):
-        self.model.body("drawer").pos[:] = numbers
 
     def start(self, data, numbers):
         self.goal[:] = numbers + np.array((0.0, -0.16 - 0.2, 0.09))
@@ -74,14 +63,11 @@ class DrawerClose(DrawerOpen):
 class WindowOpen(Fixture):
     """Slide a window open."""
 
-    file = "sawyer_window_horizontal"
+    file, fixture = "sawyer_window_horizontal", "window"
     low, high = (-0.1, 0.7, 0.16), (0.1, 0.9, 0.16)
     hand_start = single(0.0, 0.4, 0.2)
     goal_way, handle_way, slid, sigmoid = 0.2, 0.0, 0.0, LONG_TAIL
     way = memory()
-
-    def arrange(self, numbers):
-        self.model.body("window").pos[:] = numbers
 
     def start(self, data, numbers):
         # the handle's place is that of the hand's way: MetaWorld computes none anew

@@ -21,12 +21,9 @@ _DEEP = (-0.5, 0.4, -0.15)
 class HandlePress(Fixture):
     """Press a handle down."""
 
-    file = "sawyer_handle_press"
+    file, fixture = "sawyer_handle_press", "box"
     low, high = (-0.1, 0.8, -0.001), (0.1, 0.9, 0.001)
     goal_low, goal_high = (-0.1, 0.55, 0.04), (0.1, 0.7, 0.08)
-
-    def arrange(self, numbers):
-        self.model.body("box").pos[:] = numbers
 
     def start(self, data, numbers):
         self.bend(data, -0.001)
@@ -109,13 +106,10 @@ class HandlePullSide(HandlePull):
 class FaucetOpen(Fixture):
     """Turn a faucet on."""
 
-    file = "sawyer_faucet"
+    file, fixture = "sawyer_faucet", "faucetBase"
     low, high = (-0.05, 0.8, 0.0), (0.05, 0.85, 0.0)
     hand_low, goal_low, hand_start = _DEEP, _DEEP, (0.0, 0.4, 0.2)
     goal_way, handle_offset = (0.175, 0.0, 0.125), (-0.04, 0.0, 0.03)
-
-    def arrange(self, numbers):
-        self.model.body("faucetBase").pos[:] = numbers
 
     def start(self, data, numbers):
         self.thing_start[:] = numbers
@@ -154,12 +148,9 @@ class FaucetClose(FaucetOpen):
 class LeverPull(Fixture):
     """Pull a lever up."""
 
-    file = "sawyer_lever_pull"
+    file, fixture = "sawyer_lever_pull", "lever"
     low, high = (-0.1, 0.7, 0.0), (0.1, 0.8, 0.0)
     hand_low, goal_low, hand_start = _DEEP, _DEEP, single(0.0, 0.4, 0.2)
-
-    def arrange(self, numbers):
-        self.model.body("lever").pos[:] = numbers
 
     def start(self, data, numbers):
         self.thing_start[:] = numbers + np.array((0.12, -0.2, 0.25))
@@ -186,13 +177,10 @@ class LeverPull(Fixture):
 class DialTurn(Fixture):
     """Turn a dial."""
 
-    file = "sawyer_dial"
+    file, fixture = "sawyer_dial", "dial"
     low, high = (-0.1, 0.7, 0.0), (0.1, 0.8, 0.0)
     goal_low, goal_high = (-0.1, 0.73, 0.0299), (0.1, 0.83, 0.0301)
     hand_start = single(0.0, 0.6, 0.2)
-
-    def arrange(self, numbers):
-        self.model.body("dial").pos[:] = numbers
 
     def start(self, data, numbers):
         self.thing_start[:] = self.knob(data) + np.array((0.05, 0.02, 0.09))

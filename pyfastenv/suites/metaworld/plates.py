@@ -20,7 +20,6 @@ class PlateSlide(Sawyer):
     file = "sawyer_plate_slide"
     model_fields = ("body_pos",)
     low, high = (0.0, 0.6, 0.0, -0.1, 0.85, 0.0), (0.0, 0.6, 0.0, 0.1, 0.9, 0.0)
-    goal_low, goal_high = low[3:], high[3:]
     hand_start, slid = single(0.0, 0.6, 0.2), (0.0, 0.0)
 
     def arrange(self, numbers):
@@ -56,7 +55,6 @@ class PlateSlideBack(PlateSlide):
     """Slide a plate back out of the goal."""
 
     low, high = (0.0, 0.85, 0.0, -0.1, 0.6, 0.015), (0.0, 0.85, 0.0, 0.1, 0.6, 0.015)
-    goal_low, goal_high = low[3:], high[3:]
     slid, inner = (0.0, 0.15), 0.05
 
     def arrange(self, numbers):
@@ -72,7 +70,6 @@ class PlateSlideSide(PlateSlideBack):
 
     file, slid = "sawyer_plate_slide_sideway", (0.0, 0.0)
     low, high = (0.0, 0.6, 0.0, -0.3, 0.54, 0.0), (0.0, 0.6, 0.0, -0.25, 0.66, 0.0)
-    goal_low, goal_high = low[3:], high[3:]
 
 
 class PlateSlideBackSide(PlateSlideBack):
@@ -80,7 +77,6 @@ class PlateSlideBackSide(PlateSlideBack):
 
     file, slid = "sawyer_plate_slide_sideway", (-0.15, 0.0)
     low, high = (-0.25, 0.6, 0.0, -0.05, 0.6, 0.015), (-0.25, 0.6, 0.0, 0.15, 0.6, 0.015)
-    goal_low, goal_high = low[3:], high[3:]
 
     def arrange(self, numbers):
         self.model.body("puck_goal").pos[:] = numbers[:3]

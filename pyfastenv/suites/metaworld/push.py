@@ -11,7 +11,6 @@ class Push(Reach):
 
     file = "sawyer_push_v3"
     low, high = (-0.1, 0.6, 0.02, -0.1, 0.8, 0.01), (0.1, 0.7, 0.02, 0.1, 0.9, 0.02)
-    goal_low, goal_high = low[3:], high[3:]
     radius = 0.05  # of the goal [m]
 
     def start(self, data, numbers):
@@ -46,7 +45,6 @@ class PushWall(Push):
 
     file, radius = "sawyer_push_wall_v3", 0.07
     low, high = (-0.05, 0.6, 0.015, -0.05, 0.85, 0.01), (0.05, 0.65, 0.015, 0.05, 0.9, 0.02)
-    goal_low, goal_high = low[3:], high[3:]
 
     def see_things(self, data):
         puck = data.geom("objGeom")
@@ -72,7 +70,6 @@ class PushBack(PushWall):
 
     file, hand_start = "sawyer_push_back_v3", single(0.0, 0.6, 0.2)
     low, high = (-0.1, 0.8, 0.02, -0.1, 0.6, 0.0199), (0.1, 0.85, 0.02, 0.1, 0.7, 0.0201)
-    goal_low, goal_high = low[3:], high[3:]
 
     def grasp(self, data, action):
         return self.close_grip(data, self.seen[4:7], 0.007, 0.003, 0.01)
@@ -89,7 +86,6 @@ class PickPlace(Push):
 
     file, radius = "sawyer_pick_place_v3", 0.07
     low, high = Reach.low, Reach.high
-    goal_low, goal_high = low[3:], high[3:]
 
     def start(self, data, numbers):
         self.goal[:], self.thing_start[:] = numbers[3:], numbers[:3]
@@ -112,7 +108,6 @@ class PickPlaceWall(PushWall):
 
     file = "sawyer_pick_place_wall_v3"
     low, high = (-0.05, 0.6, 0.015, -0.05, 0.85, 0.05), (0.05, 0.65, 0.015, 0.05, 0.9, 0.3)
-    goal_low, goal_high = low[3:], high[3:]
 
     def start(self, data, numbers):
         self.goal[:], self.thing_start[:] = numbers[3:], numbers[:3]
@@ -138,7 +133,6 @@ class HandInsert(Push):
 
     file, hand_start = "sawyer_table_with_hole", single(0.0, 0.6, 0.2)
     low, high = (-0.1, 0.6, 0.05, -0.04, 0.8, -0.0201), (0.1, 0.7, 0.05, 0.04, 0.88, -0.0199)
-    goal_low, goal_high = low[3:], high[3:]
     hand_low = (-0.5, 0.4, -0.15)
 
     def start(self, data, numbers):

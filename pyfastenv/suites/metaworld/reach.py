@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from pyfastenv.suites.metaworld.base import (
-    LONG_TAIL,
-    Sawyer,
-    orientation,
-    see,
-    tolerance,
-)
+from pyfastenv.suites.metaworld.base import LONG_TAIL, Sawyer, orientation, see, tolerance
 
 
 class Reach(Sawyer):
@@ -16,7 +10,6 @@ class Reach(Sawyer):
 
     file = "sawyer_reach_v3"
     low, high = (-0.1, 0.6, 0.02, -0.1, 0.8, 0.05), (0.1, 0.7, 0.02, 0.1, 0.9, 0.3)
-    goal_low, goal_high = low[3:], high[3:]
     apart = 0.15
 
     def start(self, data, numbers):
@@ -38,7 +31,6 @@ class ReachWall(Reach):
 
     file = "sawyer_reach_wall_v3"
     low, high = (-0.05, 0.6, 0.015, -0.05, 0.85, 0.05), (0.05, 0.65, 0.015, 0.05, 0.9, 0.3)
-    goal_low, goal_high = low[3:], high[3:]
 
     def judge(self, data, action):
         reward, success, _, _, _, in_place, gap = super().judge(data, action)

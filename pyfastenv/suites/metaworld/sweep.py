@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from pyfastenv.suites.metaworld.base import (
-    LONG_TAIL,
-    Sawyer,
-    both,
-    orientation,
-    see,
-    tolerance,
-)
+from pyfastenv.suites.metaworld.base import LONG_TAIL, Sawyer, both, orientation, see, tolerance
 from pyfastenv.tasks.language.fields import command
 
 _HOLE = np.array((0.0, 0.84, 0.02))
@@ -61,7 +54,6 @@ class SweepInto(Sweep):
     file = "sawyer_table_with_hole"
     rand_vec = command(6, low=-1.0, high=2.0)
     low, high = (-0.1, 0.6, 0.02, -0.001, 0.8399, 0.0199), (0.1, 0.7, 0.02, 0.001, 0.8401, 0.0201)
-    goal_low, goal_high = low[3:], high[3:]
     more, xz = 0.005, 0.01
 
     def fits(self, numbers):
@@ -84,7 +76,6 @@ class Soccer(Sawyer):
     file = "sawyer_soccer"
     model_fields = ("body_pos",)
     low, high = (-0.1, 0.6, 0.03, -0.1, 0.8, 0.0), (0.1, 0.7, 0.03, 0.1, 0.9, 0.0)
-    goal_low, goal_high = low[3:], high[3:]
     apart = 0.15
 
     def arrange(self, numbers):

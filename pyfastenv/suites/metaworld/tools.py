@@ -22,7 +22,7 @@ _STILL = np.zeros(4)
 class Hammer(Fixture):
     """Drive a nail into a block."""
 
-    file = "sawyer_hammer"
+    file, fixture = "sawyer_hammer", "box"
     low, high = (-0.1, 0.4, 0.0), (0.1, 0.5, 0.0)
     goal_low, goal_high = (0.2399, 0.7399, 0.109), (0.2401, 0.7401, 0.111)
     hand_start = (0.0, 0.4, 0.2)
@@ -71,7 +71,6 @@ class Assembly(Nut):
     """Put a nut on a peg."""
 
     low, high = (0.0, 0.6, 0.02, -0.1, 0.75, 0.1), (0.0, 0.6, 0.02, 0.1, 0.85, 0.1)
-    goal_low, goal_high = low[3:], high[3:]
     hand_start = single(0.0, 0.6, 0.2)
 
     def arrange(self, numbers):
@@ -149,7 +148,6 @@ class StickPush(Stick):
     """Push a container with a stick."""
 
     low, high = (-0.08, 0.58, 0.0, 0.399, 0.55, 0.1319), (-0.03, 0.62, 0.001, 0.401, 0.6, 0.1321)
-    goal_low, goal_high = low[3:], high[3:]
 
     def start(self, data, numbers):
         self.goal[:2], self.goal[2] = numbers[3:5], data.site("insertion").xpos[2]
@@ -184,7 +182,6 @@ class StickPull(Stick):
     """Pull a container with a stick through its handle."""
 
     low, high = (-0.1, 0.55, 0.0, 0.35, 0.45, 0.0199), (0.0, 0.65, 0.001, 0.45, 0.55, 0.0201)
-    goal_low, goal_high = low[3:], high[3:]
     hand_low = (-0.5, 0.35, 0.05)
 
     def start(self, data, numbers):
@@ -237,7 +234,6 @@ class CoffeePull(Sawyer):
     file = "sawyer_coffee"
     model_fields = ("body_pos",)
     low, high = (-0.05, 0.7, -0.001, -0.1, 0.55, -0.001), (0.05, 0.75, 0.001, 0.1, 0.65, 0.001)
-    goal_low, goal_high = low[3:], high[3:]
     hand_start, apart = (0.0, 0.4, 0.2), 0.15
 
     def arrange(self, numbers):
@@ -273,7 +269,6 @@ class CoffeePush(CoffeePull):
     """Push a mug under a coffee machine."""
 
     low, high = (-0.1, 0.55, -0.001, -0.05, 0.7, -0.001), (0.1, 0.65, 0.001, 0.05, 0.75, 0.001)
-    goal_low, goal_high = low[3:], high[3:]
 
     def arrange(self, numbers):
         self.model.body("coffee_machine").pos[:] = numbers[3:] + np.array((0.0, 0.22, 0.0))

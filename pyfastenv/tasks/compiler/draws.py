@@ -13,7 +13,7 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload_method
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks.compiler.frame import LAYOUTS, RngType
+from pyfastenv.tasks.compiler.frame import LAYOUTS, RngType, is_absent
 from pyfastenv.tasks.compiler.numba_internals import (
     BYTES,
     F64,
@@ -32,14 +32,6 @@ _DTYPES = {types.float64: 0, types.float32: 1, types.int64: 2, types.int32: 3, t
 
 
 # ---- what may be given ---------------------------------------------------------------------------
-
-
-def _absent(kind: Any) -> bool:
-    return (
-        kind is None
-        or isinstance(kind, types.NoneType)
-        or (isinstance(kind, types.Omitted) and kind.value is None)
-    )
 
 
 def _check_bound(what: str, name: str, kind: Any, *, whole: bool) -> None:
@@ -66,7 +58,7 @@ def _check_bound(what: str, name: str, kind: Any, *, whole: bool) -> None:
 
 def _axes_of(what: str, size: Any) -> int | None:
     """How many axes a size has; None if there is none."""
-    if _absent(size):
+    if is_absent(size):
         return None
     if isinstance(size, types.Integer):
         return 1
@@ -80,7 +72,7 @@ def _axes_of(what: str, size: Any) -> int | None:
 
 def _refuse_options(what: str, **options: Any) -> None:
     for name, kind in options.items():
-        if not _absent(kind):
+        if not is_absent(kind):
             raise errors.TypingError(
                 f"rng.{what}: {name}: compiled it draws new float64 (integers: int64); leave it out"
             )
@@ -270,7 +262,7 @@ def _overload_random(self, size=None, dtype=None, out=None):
 def _overload_integers(self, low, high=None, size=None, dtype=None, endpoint=False):
     _refuse_options("integers", dtype=dtype)
     _check_bound("integers", "low", low, whole=True)
-    if not _absent(high):
+    if not is_absent(high):
         _check_bound("integers", "high", high, whole=True)
 
     def below(self, low, high=None, size=None, dtype=None, endpoint=False):
@@ -279,4 +271,4 @@ def _overload_integers(self, low, high=None, size=None, dtype=None, endpoint=Fal
     def between(self, low, high=None, size=None, dtype=None, endpoint=False):
         return _integers(self, low, high, size, endpoint)
 
-    return below if _absent(high) else between
+    return below if is_absent(high) else between

@@ -9,7 +9,7 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks.compiler.frame import DataType, ModelType
+from pyfastenv.tasks.compiler.frame import DataType, ModelType, is_absent
 from pyfastenv.tasks.compiler.numba_internals import (
     BYTES,
     F64,
@@ -35,10 +35,18 @@ def _same_size(context: Any, builder: Any, name: str, array: Any, size: int) -> 
     raise_if(context, builder, differs, TypeError, f"mujoco.{name}: expected {size} numbers")
 
 
+def _declare(name: str, parameters: str, typing: Any) -> None:
+    """Registers a function: its parameters, as they stand in a def; its intrinsic's body."""
+    names = ", ".join(part.split("=")[0] for part in parameters.split(", "))
+    space: dict[str, Any] = {"typing": typing}
+    exec(f"def call(context, {names}): return typing(context, {names})", space)
+    space["call"] = intrinsic(space["call"])
+    exec(f"def choose({parameters}): return lambda {parameters}: call({names})", space)
+    overload(stand_in(f"mujoco:{name}", parameters), jit_options=OPTIONS)(space["choose"])
+
+
 def _pure(name: str, arguments: str) -> None:
     wanted = arguments.split()
-    letters = ", ".join("abcdef"[: len(wanted)])
-    function = stand_in(f"mujoco:{name}", letters)
     returns = name.startswith("mju_normalize")
 
     def typing(typing_context: Any, *kinds: Any) -> Any:
@@ -60,11 +68,7 @@ def _pure(name: str, arguments: str) -> None:
 
         return signature(types.float64 if returns else types.void, *kinds), codegen
 
-    space: dict[str, Any] = {"typing": typing}
-    exec(f"def call(context, {letters}): return typing(context, {letters})", space)
-    space["call"] = intrinsic(space["call"])
-    exec(f"def choose({letters}): return lambda {letters}: call({letters})", space)
-    overload(function, jit_options=OPTIONS)(space["choose"])
+    _declare(name, ", ".join("abcdef"[: len(wanted)]), typing)
 
 
 for _name, _arguments in words.MUJOCO_PURE.items():
@@ -80,14 +84,13 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
 
     ``wanted``: "i", "f", how many numbers an array has, or "J": of a 3 x nv Jacobian.
     """
-    function = stand_in(f"mujoco:{name}", f"m, d, {parameters}".rstrip(", "))
     kinds_wanted = wanted.split()
 
     def typing(typing_context: Any, *kinds: Any) -> Any:
         if not isinstance(kinds[0], ModelType) or not isinstance(kinds[1], DataType):
             raise errors.TypingError(f"mujoco.{name}: expected (self.model, data, …)")
         for kind, want in zip(kinds[2:], kinds_wanted, strict=True):
-            if want == "J" and not _is_absent(kind) and not _is_jacobian(kind):
+            if want == "J" and not is_absent(kind) and not _is_jacobian(kind):
                 refuse(f"mujoco.{name}", kind, "np.zeros((3, self.model.nv)), or None")
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -105,7 +108,7 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
                     given.append(context.cast(builder, value, kind, types.int64))
                 elif want == "f":
                     given.append(context.cast(builder, value, kind, types.float64))
-                elif _is_absent(kind):
+                elif is_absent(kind):
                     given.append(ir.Constant(BYTES, None))
                 else:
                     array = context.make_array(kind)(context, builder, value)
@@ -121,19 +124,7 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
 
         return signature(types.float64 if returns else types.void, *kinds), codegen
 
-    names = ", ".join(
-        part.split("=")[0].strip() for part in f"m, d, {parameters}".split(",") if part.strip()
-    )
-    full = f"m, d, {parameters}".rstrip(", ")
-    space: dict[str, Any] = {"typing": typing}
-    exec(f"def call(context, {names}): return typing(context, {names})", space)
-    space["call"] = intrinsic(space["call"])
-    exec(f"def choose({full}): return lambda {full}: call({names})", space)
-    overload(function, jit_options=OPTIONS)(space["choose"])
-
-
-def _is_absent(kind: Any) -> bool:
-    return isinstance(kind, types.NoneType | types.Omitted)
+    _declare(name, f"m, d, {parameters}".rstrip(", "), typing)
 
 
 def _is_jacobian(kind: Any) -> bool:

@@ -167,6 +167,12 @@ def attributes_of(kind: type) -> Callable[[Callable[[Any, str], Any]], Callable[
     return register
 
 
+def is_absent(kind: Any) -> bool:
+    """Whether an argument is None, given or by default."""
+    is_default = isinstance(kind, types.Omitted) and kind.value is None
+    return kind is None or isinstance(kind, types.NoneType) or is_default
+
+
 def member(builder: Any, frame: Any, name: str, kind: Any = BYTES) -> Any:
     """A member of the TaskFrame."""
     return load(builder, frame, LAYOUTS["frame"][name], kind)

@@ -15,13 +15,7 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks.compiler.numba_internals import (
-    F64,
-    OPTIONS,
-    call_symbol,
-    constant,
-    new_array,
-)
+from pyfastenv.tasks.compiler.numba_internals import F64, OPTIONS, call_symbol, constant, new_array
 from pyfastenv.tasks.frontend import vocabulary as words
 
 FUNCTIONS: dict[str, Any] = {
@@ -56,6 +50,11 @@ def is_vector(kind: Any, dtype: Any = types.float64) -> bool:
 
 def is_contiguous(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.layout == "C"
+
+
+def _are_doubles(kind: Any) -> bool:
+    """A vector in float64, or a contiguous array."""
+    return is_vector(kind) or (is_contiguous(kind) and kind.dtype == types.float64)
 
 
 def _real(kind: Any) -> bool:
@@ -106,7 +105,7 @@ def _unary(name: str) -> None:
     def choose(x):
         if _real(x):
             return lambda x: of_number(x)
-        if is_vector(x) or (is_contiguous(x) and x.dtype == types.float64):
+        if _are_doubles(x):
             return lambda x: of_array(x)
         refuse(
             f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional"
@@ -215,11 +214,7 @@ def _sum(x):
 
 @overload(stand_in("numpy:mean", "x"), jit_options=OPTIONS)
 def _mean(x):
-    if (
-        isinstance(x, types.Array)
-        and x.dtype == types.float64
-        and (x.ndim == 1 or is_contiguous(x))
-    ):
+    if _are_doubles(x):
         return lambda x: _total(x) / x.size
     refuse("np.mean", x, "a float64 vector or contiguous array")
     return None

@@ -7,11 +7,7 @@ from typing import Any
 from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload_method
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    infer,
-    signature,
-)
+from numba.core.typing.templates import AbstractTemplate, infer, signature
 
 from pyfastenv.tasks.compiler.frame import (
     LAYOUTS,
@@ -20,6 +16,7 @@ from pyfastenv.tasks.compiler.frame import (
     SelfType,
     array_type,
     attributes_of,
+    is_absent,
     member,
     write_numbers,
 )
@@ -114,7 +111,7 @@ def _set_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _simulate(typing_context: Any, frame: Any, data: Any, ctrl: Any, steps: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         _, data_type, ctrl_type, steps_type = sig.args
-        if not isinstance(ctrl_type, types.NoneType | types.Omitted):
+        if not is_absent(ctrl_type):
             offset = LAYOUTS["data"]["ctrl"][0]
             target = load(builder, member(builder, args[0], "data"), offset, F64.as_pointer())
             size = data_type.model.nu
@@ -134,13 +131,9 @@ def _simulate(typing_context: Any, frame: Any, data: Any, ctrl: Any, steps: Any)
     return signature(types.void, frame, data, ctrl, steps), codegen
 
 
-def _absent(kind: Any) -> bool:
-    return kind is None or isinstance(kind, types.NoneType | types.Omitted)
-
-
 @overload_method(SelfType, "simulate", jit_options=OPTIONS)
 def _overload_simulate(self, data, ctrl=None, nstep=0):
-    if _absent(ctrl):
+    if is_absent(ctrl):
         return lambda self, data, ctrl=None, nstep=0: _simulate(self, data, None, nstep)
 
     def with_controls(self, data, ctrl=None, nstep=0):

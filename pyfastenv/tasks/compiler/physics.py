@@ -9,11 +9,7 @@ import mujoco
 import numpy as np
 from numba.core import cgutils, errors, types
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    infer_global,
-    signature,
-)
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
 from pyfastenv.tasks.compiler.frame import (
     LAYOUTS,
@@ -177,6 +173,13 @@ def need(
 # ---- data ----------------------------------------------------------------------------------------
 
 
+def _number(builder: Any, base: Any, offset: int, dtype: str) -> Any:
+    """A number of a struct's, in float64 or int64."""
+    if dtype == "float64":
+        return load(builder, base, offset, F64)
+    return builder.sext(load(builder, base, offset, I32), I64)
+
+
 @attributes_of(DataType)
 def _type_of_data(kind: Any, name: str) -> Any:
     if name in LAYOUTS["data_numbers"]:
@@ -200,10 +203,7 @@ def _data_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str
         return frame
     data = member(builder, frame, "data")
     if name in LAYOUTS["data_numbers"]:
-        offset, dtype, _ = LAYOUTS["data_numbers"][name]
-        if dtype == "float64":
-            return load(builder, data, offset, F64)
-        return builder.sext(load(builder, data, offset, I32), I64)
+        return _number(builder, data, *LAYOUTS["data_numbers"][name][:2])
     offset, dtype, _ = LAYOUTS["data"][name]
     shape = getattr(kind.sample, name).shape
     pointer = load(builder, data, offset, BYTES)
@@ -233,7 +233,7 @@ class _GetContact(AbstractTemplate):
 @lower_builtin(operator.getitem, ContactsType, types.Integer)
 def _contact(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     data = member(builder, args[0], "data")
-    count = builder.sext(load(builder, data, LAYOUTS["data_numbers"]["ncon"][0], I32), I64)
+    count = _number(builder, data, *LAYOUTS["data_numbers"]["ncon"][:2])
     outside = builder.icmp_unsigned(">=", args[1], count)
     raise_if(context, builder, outside, IndexError, "data.contact: index out of range")
     first = load(builder, data, LAYOUTS["data"]["contact"][0], BYTES)
@@ -256,9 +256,7 @@ def _contact_attribute(context: Any, builder: Any, kind: Any, contact: Any, name
     if size:
         pointer = builder.gep(contact, [constant(offset)])
         return make_view(context, builder, array_type(dtype, 1), pointer, (size,))
-    if dtype == "float64":
-        return load(builder, contact, offset, F64)
-    return builder.sext(load(builder, contact, offset, I32), I64)
+    return _number(builder, contact, offset, dtype)
 
 
 # ---- data.body("torso"), self.model.geom("floor") ------------------------------------------------

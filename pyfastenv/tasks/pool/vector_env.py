@@ -30,13 +30,7 @@ from pyfastenv.tasks.pool.plain import own_fields
 from pyfastenv.tasks.pool.program import program_of
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.obs_views import ObsViews
-from pyfastenv.vector.rendering import (
-    RENDER_KWARGS,
-    RenderThread,
-    State,
-    Told,
-    make_model_renderer,
-)
+from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, Told, make_model_renderer
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # what FastVectorEnv itself takes; everything else is the task's

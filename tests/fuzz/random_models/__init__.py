@@ -4,8 +4,6 @@ A model is a function of (seed, number) alone and comes as an XML tree, so that 
 remove features. Knows MuJoCo's schema and no environment.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 

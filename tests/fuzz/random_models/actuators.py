@@ -1,7 +1,5 @@
 """Actuators of all kinds, with all their clamps, on joints, tendons and sites."""
 
-from __future__ import annotations
-
 from random_models.dice import Dice, text
 from random_models.scene import Element, Scene
 

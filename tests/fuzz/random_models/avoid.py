@@ -1,7 +1,5 @@
 """Takes a known cause of differences out of random models, to look for what is behind it."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 

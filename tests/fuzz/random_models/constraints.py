@@ -1,7 +1,5 @@
 """Tendons, equality constraints, explicit contact pairs and exclusions."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 from random_models.dice import text

@@ -1,7 +1,5 @@
 """Random numbers of MJCF: often round ones, at times those at which formulas have corners."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Options: integrator, solver, cone, tolerances, flags, medium and memory."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 from random_models.dice import text

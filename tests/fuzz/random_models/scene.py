@@ -1,7 +1,5 @@
 """A model that is being drawn: its XML tree, and the names that later parts refer to."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Sensors of all kinds that MuJoCo computes itself, on whatever the model has."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Geoms: shapes, their sizes, and what their contacts are like."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 from random_models.dice import Dice, text

@@ -1,7 +1,5 @@
 """Kinematic trees: bodies, their joints, inertias and sites, and the fixed world around them."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 from random_models.dice import text

@@ -16,9 +16,6 @@ from pyfastenv import cli, planning
 from pyfastenv.integrations.minari import collect, episodes
 from pyfastenv.sampling.datasets import read_datasets
 
-# its stored spec names the environment's class by a module that says it is old
-pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass.*")
-
 
 @pytest.fixture(autouse=True)
 def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

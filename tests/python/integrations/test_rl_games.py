@@ -32,8 +32,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning:torch"),
-    # MuJoCo's model files use an attribute that is going
-    pytest.mark.filterwarnings("ignore:.*settotalmass.*"),
 ]
 
 

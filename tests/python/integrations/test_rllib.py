@@ -32,8 +32,6 @@ NUM_ENVS = 3
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*Overriding environment rllib-single-agent-env.*"),
-    # MuJoCo's model files use an attribute that is going
-    pytest.mark.filterwarnings("ignore:.*settotalmass.*"),
 ]
 
 

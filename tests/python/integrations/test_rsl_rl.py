@@ -18,8 +18,6 @@ import pyfastenv
 from pyfastenv.integrations.rsl_rl import FastRslRlEnv, make_rsl_rl, to_rsl_rl
 
 NUM_ENVS = 3
-# MuJoCo's model files use an attribute that is going
-pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass.*")
 
 
 class Gymnasiums(VecEnv):

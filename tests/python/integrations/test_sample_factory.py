@@ -32,7 +32,6 @@ NUM_ENVS = 3
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore:.*settotalmass.*"),  # in MuJoCo's model files
 ]
 
 

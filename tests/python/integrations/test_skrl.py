@@ -21,9 +21,6 @@ from pyfastenv.integrations.skrl import make_skrl, to_skrl
 NUM_ENVS = 3
 NETWORK = [{"name": "net", "input": "OBSERVATIONS", "layers": [16], "activations": "elu"}]
 
-# MuJoCo's model files use an attribute that is going
-pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass.*")
-
 
 def make_ours(env_id: str, num_envs: int = NUM_ENVS, **kwargs: Any) -> Wrapper:
     return to_skrl(pyfastenv.make_vec(env_id, num_envs, autoreset_mode="SameStep", **kwargs))

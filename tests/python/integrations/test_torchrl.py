@@ -36,8 +36,6 @@ pytestmark = [
     # its own warnings on what the next versions will do
     pytest.mark.filterwarnings("ignore::FutureWarning:torchrl"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torchrl"),
-    # MuJoCo's model files use an attribute that is going
-    pytest.mark.filterwarnings("ignore:.*settotalmass.*"),
 ]
 
 
