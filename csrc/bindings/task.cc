@@ -130,7 +130,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("infos", infos);
   read.Read("commands", commands);
   read.Read("draws", draws);
-  read.Read("own_heights", task->own_heights);
+  read.Read("own_narrow", task->own_narrow);
   read.Read("reset", functions[0]);
   read.Read("control", functions[1]);
   read.Read("step", functions[2]);

@@ -25,19 +25,21 @@ std::vector<double> AsDoubles(const Action& action) {
 int CacheSize(const TaskDescription& task) {
   int size = task.memory_size;
   for (const FieldDraw& draw : task.draws) size += FindModelField(*task.model, draw.field).size();
-  if (task.own_heights) size += (static_cast<int>(task.model->nhfielddata) + 1) / 2;
+  for (const std::string& name : task.own_narrow) size += SizeInRow(NarrowField(*task.model, name));
   return size;
 }
 
-// Lanes refuse heights.
+// Lanes refuse narrow ones.
 std::vector<FieldPlace> LaneFields(const TaskDescription& task) {
   std::vector<FieldPlace> fields = DrawnFields(task);
-  if (task.own_heights) fields.pop_back();
+  fields.resize(task.draws.size());
   return fields;
 }
 
 std::string LaneRefusal(const TaskDescription& task) {
-  if (task.own_heights) return "lanes do not do per-environment hfield_data";
+  if (!task.own_narrow.empty()) {
+    return "lanes do not do per-environment " + task.own_narrow.front();
+  }
   return FindTaskReads(task).refusal;
 }
 
@@ -51,7 +53,10 @@ std::vector<FieldPlace> DrawnFields(const TaskDescription& task) {
     fields.push_back({draw.field, offset});
     offset += FindModelField(*task.model, draw.field).size();
   }
-  if (task.own_heights) fields.push_back({"hfield_data", offset});
+  for (const std::string& name : task.own_narrow) {
+    fields.push_back({name, offset});
+    offset += SizeInRow(NarrowField(*task.model, name));
+  }
   return fields;
 }
 
@@ -103,9 +108,9 @@ void FunctionEnv::PointFields() {
     workspace().PointField(drawn_.back(), values);
     values += drawn_.back().size();
   }
-  if (task_->own_heights) {
-    heights_ = reinterpret_cast<float*>(values);
-    workspace().PointHeights(heights_);
+  for (const std::string& name : task_->own_narrow) {
+    workspace().PointNarrow(name, values);
+    values += SizeInRow(NarrowField(model(), name));
   }
 }
 
@@ -127,9 +132,6 @@ void FunctionEnv::ResetModel(Random& random) {
 }
 
 void FunctionEnv::DrawFields(Random& random) {
-  if (heights_ != nullptr) {
-    std::copy_n(task_->model->hfield_data, task_->model->nhfielddata, heights_);
-  }
   double* out = cache() + task_->memory_size;
   for (size_t i = 0; i < drawn_.size(); ++i) {
     const FieldDraw& draw = task_->draws[i];
@@ -154,6 +156,22 @@ void FunctionEnv::DrawFields(Random& random) {
       }
     }
   }
+  for (const std::string& name : task_->own_narrow) {
+    const std::span<const std::byte> base = NarrowField(*task_->model, name);
+    std::memcpy(out, base.data(), base.size());
+    out += SizeInRow(base);
+  }
+}
+
+std::string FunctionEnv::WrongType() const {
+  if (task_->own_narrow.empty()) return {};
+  const int *types = model().geom_type, *base = task_->model->geom_type;
+  for (int g = 0; g < model().ngeom; ++g) {
+    if (types[g] == base[g] || (types[g] >= mjGEOM_SPHERE && types[g] <= mjGEOM_BOX)) continue;
+    return "self.model.geom_type[" + std::to_string(g) +
+           "]: expected a kind from 2 (sphere) to 6 (box), got " + std::to_string(types[g]);
+  }
+  return {};
 }
 
 RowField FunctionEnv::DescribeField(const std::string& name) const {
@@ -262,6 +280,7 @@ void FunctionEnv::Call(TaskFunction function, const char* name, TaskFrame& frame
     }
   }
   if (status != 0) Fail({name, task_->encode_exception(exception), {}}, " raised an exception");
+  if (const std::string wrong = WrongType(); !wrong.empty()) Fail({name, {}, {}}, ": " + wrong);
 }
 
 void FunctionEnv::Fail(FunctionFailure failure, const std::string& what) {

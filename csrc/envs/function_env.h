@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ struct TaskDescription {
   std::vector<TaskField> commands;
   std::vector<double> params;  // the bits of doubles and int64s
   std::vector<FieldDraw> draws;
-  bool own_heights = false;  // of kOwn too: hfield_data, the model's only such array of floats
+  std::vector<std::string> own_narrow;  // of kOwn too: narrow fields (mujoco/model_fields.h)
 
   TaskFunction reset = nullptr;
   TaskFunction control = nullptr;  // null: the action is the control
@@ -65,8 +66,7 @@ struct TaskDescription {
   std::string (*encode_exception)(const void* exception) = nullptr;
 };
 
-/// The fields of the model that each environment has for itself, in its cache; the last one may be
-/// "hfield_data".
+/// The fields of the model that each environment has for itself, in its cache; narrow ones last.
 std::vector<FieldPlace> DrawnFields(const TaskDescription& task);
 
 class FunctionEnv final : public MujocoEnv {
@@ -108,12 +108,15 @@ class FunctionEnv final : public MujocoEnv {
   void SetFresh(int64_t bits);
   void PointFields();
   void DrawFields(Random& random);
+  /// What is wrong with geom_type, if the task writes it: MuJoCo takes any number as an index.
+  std::string WrongType() const;
   void Convert(const Action& action, double* out) const;
   void Call(TaskFunction function, const char* name, TaskFrame& frame);
   [[noreturn]] void Fail(FunctionFailure failure, const std::string& what);
   template <class F>
   int32_t Guard(F f) noexcept {
     try {
+      if (const std::string wrong = WrongType(); !wrong.empty()) throw std::runtime_error(wrong);
       f();
       return 0;
     } catch (...) {
@@ -129,9 +132,8 @@ class FunctionEnv final : public MujocoEnv {
   TaskFrame control_frame_{};
   std::unique_ptr<mjData> control_data_;
   std::vector<double> control_action_;
-  // of task_->draws; their values stand in cache(), after memory, and heights after them
+  // of task_->draws; their values stand in cache(), after memory, and narrow fields after them
   std::vector<ModelField> drawn_;
-  float* heights_ = nullptr;
   std::vector<double> info_;       // of the call under way
   std::vector<double> action_;     // in action_dtype
   const Action* given_ = nullptr;  // the action of the step under way

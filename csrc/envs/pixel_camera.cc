@@ -99,17 +99,15 @@ PixelCamera::PixelCamera(SharedModel model, PixelOptions options,
                          std::shared_ptr<const render::Assets> assets)
     : options_(std::move(options)),
       workspace_(std::move(model), ModelParts::kAll),
-      own_assets_(!options_.own_fields.empty() && options_.own_fields.back().name == "hfield_data"
+      own_assets_(std::any_of(options_.own_fields.begin(), options_.own_fields.end(),
+                              [](const FieldPlace& own) { return own.name == "hfield_data"; })
                       ? std::make_shared<render::Assets>(workspace_.model())
                       : nullptr),
       renderer_(own_assets_ ? own_assets_ : std::move(assets),
                 FormatOf(workspace_.model(), options_)) {
   for (const FieldPlace& field : options_.own_fields) {
-    if (field.name == "hfield_data") {
-      heights_offset_ = field.offset;
-    } else {
-      own_fields_.push_back(FindModelField(workspace_.model(), field.name));
-    }
+    if (IsNarrowField(field.name)) break;
+    own_fields_.push_back(FindModelField(workspace_.model(), field.name));
   }
   const mjModel& m = workspace_.model();
   mjv_defaultOption(&visible_);
@@ -150,12 +148,15 @@ void PixelCamera::PointFields(const double* row) {
   workspace_.SwapFields(row + fields_offset_);
   // read only, as in SwapFields
   auto* values = const_cast<double*>(row);
-  for (size_t i = 0; i < own_fields_.size(); ++i) {
-    workspace_.PointField(own_fields_[i], values + options_.own_fields[i].offset);
+  for (size_t i = 0; i < options_.own_fields.size(); ++i) {
+    const auto& [name, offset] = options_.own_fields[i];
+    if (i < own_fields_.size()) {
+      workspace_.PointField(own_fields_[i], values + offset);
+    } else {
+      workspace_.PointNarrow(name, values + offset);
+    }
   }
-  if (heights_offset_ < 0) return;
-  workspace_.PointHeights(reinterpret_cast<float*>(values + heights_offset_));
-  own_assets_->ForgetHeights();
+  if (own_assets_) own_assets_->ForgetHeights();
 }
 
 void PixelCamera::UpdateScene() {

@@ -40,7 +40,7 @@ struct PixelOptions {
   bool segmentation = false;  // a geom's number plus 1; 0: no geom
   int samples = 0;            // per pixel: 1, 4 or 16; 0: next to the model's
   CameraChoice camera;
-  /// Of own tasks: fields with values in the row, "hfield_data" (floats) last.
+  /// Of own tasks: fields with values in the row, narrow ones last.
   std::vector<FieldPlace> own_fields;
 
   int channels() const { return 3 + (depth > 0.0 ? 1 : 0) + (segmentation ? 1 : 0); }
@@ -67,8 +67,7 @@ class PixelCamera final : public FrameSource {
 
   const PixelOptions options_;
   Workspace workspace_;
-  std::vector<ModelField> own_fields_;          // of options_.own_fields, without heights
-  int heights_offset_ = -1;                     // in the row
+  std::vector<ModelField> own_fields_;          // of options_.own_fields, without narrow ones
   int fields_offset_ = 0;                       // likewise, of the fields that callers set
   std::shared_ptr<render::Assets> own_assets_;  // where every environment has its own heights
   render::Renderer renderer_;

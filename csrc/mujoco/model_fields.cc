@@ -67,4 +67,25 @@ ModelField FindModelField(const mjModel& model, const std::string& name) {
                               (similar.empty() ? std::string() : "; similar ones: " + similar));
 }
 
+bool IsNarrowField(const std::string& name) { return name == "hfield_data" || name == "geom_type"; }
+
+std::span<const std::byte> NarrowField(const mjModel& model, const std::string& name) {
+  if (name == "geom_type") {
+    return std::as_bytes(std::span(model.geom_type, static_cast<size_t>(model.ngeom)));
+  }
+  return std::as_bytes(std::span(model.hfield_data, static_cast<size_t>(model.nhfielddata)));
+}
+
+int SizeInRow(std::span<const std::byte> narrow) {
+  return static_cast<int>((narrow.size() + sizeof(double) - 1) / sizeof(double));
+}
+
+void PointNarrowField(mjModel* model, const std::string& name, void* values) {
+  if (name == "geom_type") {
+    model->geom_type = static_cast<int*>(values);
+  } else {
+    model->hfield_data = static_cast<float*>(values);
+  }
+}
+
 }  // namespace pyfastenv

@@ -3,6 +3,8 @@
 
 #include <mujoco/mujoco.h>
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,5 +32,14 @@ struct FieldPlace {
 /// Finds e.g. "body_mass", "geom_friction", "actuator_gainprm", "opt.gravity".
 /// Throws std::invalid_argument, naming similar fields, if there is none of this name.
 ModelField FindModelField(const mjModel& model, const std::string& name);
+
+/// Arrays of 32-bit numbers, of which environments of own tasks may have their own:
+/// "hfield_data" (floats) and "geom_type" (ints).
+bool IsNarrowField(const std::string& name);
+std::span<const std::byte> NarrowField(const mjModel& model, const std::string& name);
+/// How many doubles such an array takes in a row.
+int SizeInRow(std::span<const std::byte> narrow);
+/// Points a model at such an array of the caller's.
+void PointNarrowField(mjModel* model, const std::string& name, void* values);
 
 }  // namespace pyfastenv

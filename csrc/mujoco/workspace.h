@@ -84,7 +84,9 @@ class Workspace {
   void AdoptFields() noexcept;
   /// Points an array field at values of the caller's, for good; one that no row has.
   void PointField(const ModelField& field, double* values) { model_.*field.array = values; }
-  void PointHeights(float* heights) { model_.hfield_data = heights; }
+  void PointNarrow(const std::string& name, double* values) {
+    PointNarrowField(&model_, name, values);
+  }
   /// Points these fields at the values of a row, one field after another. The caller keeps them
   /// until the next swap; swap before Load, which may make mjData anew from the model.
   void SwapFields(const double* values);

@@ -187,6 +187,7 @@ _MYOSUITE = {
     ("hand", 200): "HandKeyTurnFixed HandKeyTurnRandom",
     ("hand", 75): "HandObjHoldFixed HandObjHoldRandom",
     ("hand", 50): "HandPenTwirlFixed HandPenTwirlRandom",
+    ("reorient", 50): "HandReorient8 HandReorient100 HandReorientID HandReorientOOD",
     ("legs", 150): "LegStandRandom",
     ("legs", 1000): "LegWalk LegHillyTerrainWalk LegStairTerrainWalk LegRoughTerrainWalk",
 }

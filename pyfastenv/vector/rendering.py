@@ -209,7 +209,7 @@ def load_state(model: Any, data: Any, row: NDArray[np.float64], fields: Fields) 
 
 
 def doubles(array: NDArray[Any]) -> int:
-    """How many of a row's numbers an array takes; heights are floats, two in a number."""
+    """How many of a row's numbers an array takes; heights and kinds of geoms stand two in one."""
     return -(-array.nbytes // 8)
 
 

@@ -12,16 +12,18 @@ from myosuite_suite import NAMES, compare, mend
 
 import pyfastenv
 from pyfastenv.suites import myosuite_ids
+from pyfastenv.suites.myosuite.reorient import HandReorientOOD, thing_sizes
 
 if find_spec("myosuite") is None:  # importing it takes what mend stands in for
     pytest.skip("myosuite is not installed", allow_module_level=True)
 
-# a motor and a weight beside muscles; tiredness; a moved tendon; forces, and ground of one's own;
-# a thing that is tracked
+# a motor and a weight beside muscles; tiredness; a moved tendon; things of many kinds; forces, and
+# ground of one's own; a thing that is tracked
 FEW = [
     "myoElbowPose1D6MExoRandom-v0",
     "myoFatiHandReachRandom-v0",
     "myoReafHandPenTwirlRandom-v0",
+    "myoFatiHandReorientOOD-v0",
     "myoSarcLegRoughTerrainWalk-v0",
     "MyoHandCupDrink-v0",
 ]
@@ -50,7 +52,24 @@ def test_ids_are_myosuites() -> None:
         assert spec.kwargs.get("muscle_condition", "") == condition, env_id
     theirs = [name for name in gymnasium.registry if name.startswith(("myo", "motor", "MyoHand"))]
     apart = {name for name in theirs if name not in NAMES and "/" not in name}
-    assert all("Challenge" in name or "HandReorient" in name for name in apart), apart
+    assert all("Challenge" in name for name in apart), apart
+
+
+def test_things_to_reorient_are_of_all_kinds_and_sizes() -> None:
+    counts = {"Geometries8EnvV0": 2, "Geometries100EnvV0": 25, "OutofDistribution": 250}
+    assert [thing_sizes(name).shape for name in counts] == [(4, n, 3) for n in counts.values()]
+    env: Any = pyfastenv.debug(HandReorientOOD)
+    model, seen = env.unwrapped.task.model, set()
+    for seed in range(40):
+        env.reset(seed=seed)
+        geoms = [model.geom(name) for name in ("obj", "target")]
+        assert geoms[0].type == geoms[1].type
+        np.testing.assert_array_equal(geoms[0].size, geoms[1].size)
+        seen.add((int(geoms[0].type[0]), *geoms[0].size))
+    assert {kind for kind, *_ in seen} == {3, 4, 5, 6}
+    assert len(seen) > 30
+    with pytest.raises(ImportError, match="has no sizes of Stones: pip install --no-deps myosuite"):
+        thing_sizes("Stones")
 
 
 def test_a_target_may_be_given() -> None:

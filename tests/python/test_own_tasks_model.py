@@ -1,5 +1,7 @@
 """Own tasks that have some of the model for themselves, or read the new state after a step."""
 
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from parity import assert_same, both_engines
 from plain_python import beside_plain
 
 import pyfastenv
-from pyfastenv.errors import TaskCodeError
+from pyfastenv.errors import EnvError, TaskCodeError
 
 XML = """<mujoco><option timestep=".01"/>
   <asset><hfield name="ground" nrow="4" ncol="3" size="2 2 .3 .1"/></asset>
@@ -57,8 +59,30 @@ class Reach(pyfastenv.Task):
         obs["acceleration"] = data.sensor("acceleration").data
 
 
-def test_plain_python_gives_the_same_bits() -> None:
-    pairs = beside_plain(Reach, 100, seed=3)  # four episodes
+class Shapes(Reach):
+    """The ball is of another kind in each episode; one action makes it one that there is not."""
+
+    model_fields = (*Reach.model_fields, "geom_size", "geom_type")
+    spoilt = False
+
+    def reset(self, data, rng):
+        super().reset(data, rng)
+        self.model.geom_type[3] = 9 if self.spoilt else rng.integers(2, 7)
+        self.model.geom_size[3] = rng.uniform(0.1, 0.3, 3)
+
+    def step(self, data, action, info):
+        if action[1] == -7.0:
+            self.model.geom_type[3] = -1
+        return super().step(data, info)
+
+    def observation(self, data, obs):
+        super().observation(data, obs)
+        obs["kind"] = self.model.geom_type[3]
+
+
+@pytest.mark.parametrize("task", [Reach, Shapes])
+def test_plain_python_gives_the_same_bits(task: type[pyfastenv.Task]) -> None:
+    pairs = beside_plain(task, 100, seed=3)  # four episodes
     assert sum(pair.results[-1].get("contacts", [0.0])[0] for pair in pairs) > 0
 
 
@@ -93,9 +117,10 @@ def test_a_reset_leaves_actuators_out() -> None:
     assert not np.array_equal(wound.step(np.ones((1, 2)))[0], free.step(np.ones((1, 2)))[0])
 
 
-def test_model_fields_are_each_environments_own_and_part_of_snapshots() -> None:
-    envs = pyfastenv.make_vec(Reach, 4, num_threads=1, autoreset_mode="Disabled")
-    other = pyfastenv.make_vec(Reach, 4, num_threads=3, autoreset_mode="Disabled")
+@pytest.mark.parametrize("task", [Reach, Shapes])
+def test_model_fields_are_each_environments_own_and_part_of_snapshots(task: Any) -> None:
+    envs = pyfastenv.make_vec(task, 4, num_threads=1, autoreset_mode="Disabled")
+    other = pyfastenv.make_vec(task, 4, num_threads=3, autoreset_mode="Disabled")
     obs, _ = envs.reset(seed=0)
     targets = obs[:, envs.observation_groups["target"]]
     assert len(np.unique(targets, axis=0)) == 4
@@ -109,6 +134,18 @@ def test_model_fields_are_each_environments_own_and_part_of_snapshots() -> None:
         assert_same(results[0][:, envs.observation_groups["target"]], targets)
     with pytest.raises(ValueError, match="site_pos' is written by the task itself"):
         envs.set_model_field("site_pos", np.zeros(3))
+
+
+def test_kinds_of_geoms_are_each_environments_own() -> None:
+    envs = pyfastenv.make_vec(Shapes, 64, num_threads=1)
+    kinds = envs.reset(seed=0)[0][:, envs.observation_groups["kind"]]
+    assert set(kinds.ravel()) == {2.0, 3.0, 4.0, 5.0, 6.0}
+    with pytest.raises(
+        EnvError, match=r"geom_type\[3\]: expected a kind from 2 \(sphere\) .*, got -1"
+    ):
+        envs.step(np.tile([0.0, -7.0], (64, 1)))
+    with pytest.raises(ValueError, match=r"Shapes: .*geom_type\[3\]: expected a kind .*, got 9"):
+        pyfastenv.make_vec(Shapes, 1, spoilt=True)
 
 
 def test_unlimited_actuators_have_unlimited_actions() -> None:
@@ -131,8 +168,8 @@ def test_mistakes() -> None:
         pyfastenv.make_vec(Undeclared, 1)
     with pytest.raises((TaskCodeError, AttributeError), match="ncon"):
         pyfastenv.make_vec(OfTime, 1)
-    with pytest.raises(ValueError, match="'geom_type', of randomise or model_fields, is no real"):
-        pyfastenv.make_vec(Reach, 1, model_fields=("site_pos", "hfield_data", "geom_type"))
+    with pytest.raises(ValueError, match="'geom_group', of randomise or model_fields, is no real"):
+        pyfastenv.make_vec(Reach, 1, model_fields=("site_pos", "hfield_data", "geom_group"))
     with pytest.raises(TypeError, match="expected names such as"):
         pyfastenv.make_vec(Reach, 1, model_fields="site_pos")
 

@@ -212,12 +212,18 @@ class HandPenTwirlFixed(PalmUp):
 
 
 class HandPenTwirlRandom(HandPenTwirlFixed):
-    """The same, any way."""
+    """The same, any way.
 
-    model_fields = ("body_quat",)
+    Attributes:
+        tilt_low: The least of what is drawn for the way, about x and y [rad].
+        tilt_high: The greatest.
+    """
+
+    model_fields: tuple[str, ...] = ("body_quat",)
+    tilt_low, tilt_high = (-1.0, -1.0), (1.0, 1.0)
 
     def draw_goal(self, rng):
-        x, y = rng.uniform(-1.0, 1.0), rng.uniform(-1.0, 1.0)
+        x, y = rng.uniform(self.tilt_low, self.tilt_high)
         turn = self.model.body("target").quat
         sin_y, cos_y = np.sin(-y / 2), np.cos(-y / 2)
         sin_x, cos_x = np.sin(x / 2), np.cos(x / 2)

@@ -26,6 +26,8 @@ import numpy as np
 from pyfastenv.tasks.language.commands import finite_numbers
 from pyfastenv.tasks.language.spelling import did_you_mean
 
+# fields of 32-bit numbers, which stand behind the others in a row
+NARROW: dict[str, type] = {"hfield_data": np.float32, "geom_type": np.int32}
 # whose names the rows of a field have, by how it begins
 _OWNERS = {
     "actuator_": "actuator",
@@ -188,18 +190,16 @@ def check_randomise(given: Any, own: Any, model: Any, owner: str) -> dict[str, D
         raise TypeError(
             f"{owner}.model_fields: expected names such as ('site_pos', 'geom_pos'), got {own!r}"
         )
-    heights = "hfield_data"  # the one of floats, which stands behind the others
     fields: dict[str, Draw] = {
-        **{name: Draw("own", 1.0, 1.0, False) for name in own if name != heights},
+        **{name: Draw("own", 1.0, 1.0, False) for name in own if name not in NARROW},
         **{name: _of_core(_draws(given[name])) for name in given},
+        **{name: Draw("own", 1.0, 1.0, False) for name in NARROW if name in own},
     }
-    if heights in own:
-        fields[heights] = Draw("own", 1.0, 1.0, False)
     if both := sorted({*own} & {*given}):
         raise ValueError(f"{owner}: {both[0]} is in model_fields and in randomise")
     for name in fields:
         array = getattr(model, name, None)
-        dtype = np.float32 if name in own and name == heights else np.float64
+        dtype = NARROW.get(name, np.float64) if name in own else np.float64
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.size == 0:
             raise ValueError(
                 f"{owner}: {name!r}, of randomise or model_fields, is no real-valued array of the "

@@ -107,7 +107,8 @@ class Task:
             mocap bodies ``(nmocap, 3)`` and then their orientations ``(nmocap, 4)``; lanes know
             them in time, which they do not if ``step`` writes ``data.mocap_pos``.
         model_fields: Names of arrays of the model that each environment has for itself: the
-            model's own when an episode starts, then what methods write into ``self.model``.
+            model's own when an episode starts, then what methods write into ``self.model``. Of
+            reals; or ``hfield_data``; or ``geom_type``, whose kinds may be 2 (sphere) to 6 (box).
         action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
         action_dtype: Of a Box: ``"float64"``, or ``"float32"`` as gymnasium's are.
         observation_dict: None (or False): observations are flat, one Box. True: a Dict space with

@@ -161,7 +161,21 @@ class PlainEnv(gymnasium.Env[Any, Any]):
                 f"{place_in_class(type(self.task), name)}{type(self.task).__name__}.{name} returns "
                 f"{returned!r}, which nobody reads: it writes {instead}"
             )
+        self._check_types()
         return returned
+
+    def _check_types(self) -> None:
+        """Refuses kinds of geoms that MuJoCo would take for indices of its tables."""
+        if "geom_type" not in self._bases:
+            return
+        types = self.task.model.geom_type
+        wrong = (types != self._bases["geom_type"]) & ((types < 2) | (types > 6))
+        if wrong.any():
+            at = wrong.argmax()
+            raise ValueError(
+                f"{type(self.task).__name__}: self.model.geom_type[{at}]: expected a kind from 2 "
+                f"(sphere) to 6 (box), got {types[at]}"
+            )
 
     def _forget(self, *, lasting: bool = False) -> None:
         for name, field in self.task._fields.items():
@@ -256,6 +270,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
     @functools.wraps(Task.simulate)  # a wrong argument's TypeError names what the task has called
     def _simulate(self, data: Any, ctrl: Any = None, nstep: int = 0) -> None:
         task = self.task
+        self._check_types()
         if ctrl is not None or nstep > 0:
             if ctrl is not None:
                 data.ctrl[:] = ctrl

@@ -24,6 +24,7 @@ from pyfastenv.tasks.language.fields import Command, Memory, in_row
 from pyfastenv.tasks.language.layout import Field, Layout, obs_views
 from pyfastenv.tasks.language.models import model_digest
 from pyfastenv.tasks.language.places import Place
+from pyfastenv.tasks.language.randomise import NARROW
 from pyfastenv.tasks.language.task import BATCH_METHODS, Task
 from pyfastenv.tasks.pool.plain import PlainEnv, action_space_of
 
@@ -101,8 +102,8 @@ class Program:
             "params": self._packed_params(),
             "infos": infos,
             "commands": commands,
-            "draws": [(n, *draw[:4]) for n, draw in task.randomise.items() if n != "hfield_data"],
-            "own_heights": "hfield_data" in task.randomise,
+            "draws": [(n, *draw[:4]) for n, draw in task.randomise.items() if n not in NARROW],
+            "own_narrow": [name for name in task.randomise if name in NARROW],
             "reset": functions["reset"],
             "control": functions.get("control", 0),
             "step": functions["step"],

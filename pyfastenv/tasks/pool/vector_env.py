@@ -22,6 +22,7 @@ from pyfastenv.tasks.language.fields import Command, Drawn, count_name, given_na
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place
+from pyfastenv.tasks.language.randomise import NARROW
 from pyfastenv.tasks.language.symmetry import Mirror, flat_symmetry
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.batched_core import STEPPED, BatchedCore
@@ -236,7 +237,7 @@ class TaskVectorEnv(FastVectorEnv):
         """As :meth:`FastVectorEnv.get_model_field`; of a field that ``randomise`` draws, or that
         the task itself writes (``model_fields``), what is in force."""
         for field, at, shape in own_fields(self.task):
-            if field == name and name != "hfield_data":
+            if field == name and name not in NARROW:
                 return self._rows()[:, at : at + math.prod(shape)].reshape(-1, *shape)
         return super().get_model_field(name)
 
