@@ -30,7 +30,6 @@ from torch import Tensor, nn
 
 from pyfastenv import _core, cli
 from pyfastenv.algorithms import ppo, sac, td3
-from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.runs.errors import DivergedError
 from pyfastenv.runs.saved import load_policy, resumed_config
@@ -87,27 +86,35 @@ def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
         assert 1e-4 < ours < 0.5 * noise
 
 
-def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sac", {"hidden_sizes": (64, 64), "total_steps": 500}),
+        ("flashsac", {"policy_width": 32, "critic_width": 64, "policy_every": 1}),
+    ],
+)
+def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches(
+    name: str, options: dict[str, Any]
+) -> None:
     """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
-    options = {"hidden_sizes": (64, 64), "batch_size": 64, "num_envs": 4, "buffer_size": 10_000}
-    trained = make(small("sac", total_steps=500, updates_per_step=1.0, **options))
+    shared = {"batch_size": 64, "num_envs": 4, "buffer_size": 10_000, "updates_per_step": 1.0}
+    trained = make(small(name, **{"total_steps": 400, **shared, **options}))
     while trained.global_step < trained.config.total_steps:
         trained.iterate()
-    assert trained.learner.policy_optimizer.num_steps > 400
+    assert trained.learner.policy_optimizer.num_steps > 300
+    ways = ((False, "none"), (True, "none"), (True, "native"))
     exact, plain, compiled = (
-        SACLearner(trained.layout, [0], replace(trained.config.options(), **ways))
-        for ways in (
-            {"accelerate": "none"},
-            {"accelerate": "none", "bfloat16": True},
-            {"accelerate": "native", "bfloat16": True},
-        )
+        make(replace(trained.config, amp=amp, accelerate=accelerate)).learner
+        for amp, accelerate in ways
     )
+    assert ("bfloat16" in compiled.choice.name) == bool(_core.bfloat16_unit())
 
-    def gradients(learner: SACLearner, rows: Tensor, noise: Tensor) -> dict[str, Tensor]:
+    def gradients(learner: Any, rows: Tensor, noise: Tensor) -> dict[str, Tensor]:
         learner.load_state_dict(trained.learner.state_dict())
-        before = {name: adam.mean.clone() for name, adam in learner.optimizers.items()}
+        adams = learner.optimizers
+        before = {name: adam.betas[0] * adam.mean for name, adam in adams.items()}
         learner.run(rows, noise, torch.zeros(len(learner.metrics), 1))
-        return {name: adam.mean - 0.9 * before[name] for name, adam in learner.optimizers.items()}
+        return {name: adam.mean - before[name] for name, adam in adams.items()}
 
     rows, noise = trained.draw(20)
     pairs = [(rows[i : i + 1], noise[i : i + 1]) for i in range(len(rows))]
