@@ -46,9 +46,6 @@ class PyPpoUpdate {
                                          std::to_string(options.value_sizes.back()));
     }
     if (options.bfloat16) CheckBf16("bfloat16");
-    if (options.bfloat16 && options.layer_norm) {
-      throw UsageError(Code::kValue, "bfloat16: expected no layer_norm");
-    }
     options.activation = ToActivation(activation);
     num_actions_ = options.discrete ? options.policy_sizes.back() : 0;
     obs_size_ = options.obs_size;

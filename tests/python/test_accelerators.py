@@ -90,6 +90,7 @@ def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
     ("name", "options"),
     [
         ("sac", {"hidden_sizes": (64, 64), "total_steps": 500}),
+        ("sac", {"hidden_sizes": (64, 64), "total_steps": 500, "layer_norm": True}),
         ("flashsac", {"policy_width": 32, "critic_width": 64, "policy_every": 1}),
     ],
 )
@@ -339,21 +340,21 @@ def test_each_option_is_what_it_says() -> None:
     config = small("ppo")
     assert make(config).acceleration.name == "epochs compiled in C++"
     unit = _core.bfloat16_unit()
-    for options, why_not in (
-        ({"normalize_obs": False}, "only with normalize_obs"),
-        ({"layer_norm": True}, "without layer normalisation"),
-    ):
-        amp = make(small("ppo", amp=True, **options))  # in float32, which plain bfloat16 slows
-        assert amp.acceleration.name == "epochs compiled in C++"
-        assert amp.acceleration.note == (
-            f"Gradient steps in epochs compiled in C++ (epochs compiled in C++, in bfloat16 "
-            f"({unit or 'not here'}): {why_not if unit else 'neither AMX nor AVX512-BF16'})"
-        )
-        assert amp.iterate()["loss/value"] > 0.0
-    norm = make_sac("auto", layer_norm=True).choice.note  # no word of what amp would do
-    assert norm == (
-        "Gradient steps in plain PyTorch (written-out gradients: without layer normalisation)"
+    amp = make(small("ppo", amp=True, normalize_obs=False))  # in float32: plain bfloat16 is slow
+    assert amp.acceleration.name == "epochs compiled in C++"
+    why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16"
+    assert amp.acceleration.note == (
+        f"Gradient steps in epochs compiled in C++ (epochs compiled in C++, in bfloat16 "
+        f"({unit or 'not here'}): {why_not})"
     )
+    assert amp.iterate()["loss/value"] > 0.0
+    for make_learner in (make_sac, make_td3):
+        normalised = make_learner("auto", layer_norm=True).choice
+        assert (normalised.name, normalised.note) == ("written-out gradients", "")
+    mixed = make_sac("auto", bfloat16=True)
+    mixed.target.norm_list = [torch.ones(4, 2, 32)] * 2
+    reason = "only where all networks' layers are normalised, or none's"
+    assert not unit or sac.accelerated.CompiledBfloat16.why_not(mixed) == reason
     apart = make(small("sac", env_id="dict_tasks:Apart", amp=True)).acceleration
     assert apart.name == "written-out gradients"
     if _core.bfloat16_unit():
