@@ -319,6 +319,7 @@ class SacUpdate:
         obs_size: typing.SupportsInt | typing.SupportsIndex,
         action_size: typing.SupportsInt | typing.SupportsIndex,
         hidden_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        layer_norm: bool,
         num_seeds: typing.SupportsInt | typing.SupportsIndex,
         batch_size: typing.SupportsInt | typing.SupportsIndex,
         num_threads: typing.SupportsInt | typing.SupportsIndex,

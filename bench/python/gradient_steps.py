@@ -56,11 +56,11 @@ def _adam(*modules: nn.Module) -> torch.optim.Adam:
 # ---- SAC -----------------------------------------------------------------------------------------
 
 
-def our_sac(sizes: Sizes, batch: int, amp: bool) -> tuple[str, Run]:
+def our_sac(sizes: Sizes, batch: int, amp: bool, **options: Any) -> tuple[str, Run]:
     """Ours, and by what its steps are computed."""
     config = sac.Config(
         env_id=ENV_ID, hidden_sizes=sizes, batch_size=batch, amp=amp, learning_starts=ROWS,
-        buffer_size=ROWS, total_steps=2 * ROWS, num_threads=1, torch_threads=1,
+        buffer_size=ROWS, total_steps=2 * ROWS, num_threads=1, torch_threads=1, **options,
     )  # fmt: skip
     algorithm = sac.SAC(config)
     algorithm.iterate()
@@ -222,11 +222,11 @@ def tianshou_sac(sizes: Sizes, batch: int) -> Run:
 # ---- PPO -----------------------------------------------------------------------------------------
 
 
-def our_ppo(sizes: Sizes, batch: int, amp: bool) -> tuple[str, Run]:
+def our_ppo(sizes: Sizes, batch: int, amp: bool, **options: Any) -> tuple[str, Run]:
     """Ours, and by what its steps are computed."""
     config = ppo.Config(
         env_id=ENV_ID, hidden_sizes=sizes, minibatch_size=batch, amp=amp, num_envs=8,
-        num_steps=STEPS // 8, update_epochs=EPOCHS, num_threads=1, torch_threads=1,
+        num_steps=STEPS // 8, update_epochs=EPOCHS, num_threads=1, torch_threads=1, **options,
     )  # fmt: skip
     algorithm = ppo.PPO(config)
     for _ in range(2):
@@ -350,14 +350,16 @@ OTHERS: dict[str, Makers] = {
 OURS = {"sac": our_sac, "ppo": our_ppo}
 
 
-def measured(name: str, sizes: Sizes, batch: int, quick: bool) -> dict[str, Any]:
-    """Gradient steps a second of processor time, and our ratio to each of the others'."""
+def measured(name: str, sizes: Sizes, batch: int, layer_norm: bool, quick: bool) -> dict[str, Any]:
+    """Gradient steps a second of processor time, and our ratio to each of the others', which
+    normalise no layers."""
     ours = {
-        f"pyfastenv, {kind}": OURS[name](sizes, batch, amp)
+        f"pyfastenv, {kind}": OURS[name](sizes, batch, amp, layer_norm=layer_norm)
         for kind, amp in (("float32", False), ("--amp", True))
     }
     runs = {label: run for label, (_, run) in ours.items()}
-    runs |= {label: make(sizes, batch) for label, make in OTHERS[name].items()}
+    if not layer_norm:
+        runs |= {label: make(sizes, batch) for label, make in OTHERS[name].items()}
     how = (0.2, 2) if quick else (0.5, 5)
     found = measure.compared(measure.race(runs, *how, clock=time.process_time))
     about = {"hidden_sizes": sizes, "batch_size": batch}
@@ -365,9 +367,11 @@ def measured(name: str, sizes: Sizes, batch: int, quick: bool) -> dict[str, Any]
 
 
 SECTIONS = {
-    "sac": ("sac", (256, 256), 256),
-    "ppo": ("ppo", (64, 64), 64),
-    "ppo_wide": ("ppo", (256, 256), 512),
+    "sac": ("sac", (256, 256), 256, False),
+    "sac_norm": ("sac", (256, 256), 256, True),
+    "ppo": ("ppo", (64, 64), 64, False),
+    "ppo_wide": ("ppo", (256, 256), 512, False),
+    "ppo_norm": ("ppo", (256, 256), 512, True),
 }
 
 

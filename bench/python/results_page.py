@@ -46,6 +46,7 @@ class Group:
         clocked: Those of the processor that most of them ran on: minutes are theirs.
         complete: Whether they reached their end.
         begun: How many more there are.
+        amp: Whether all gradient steps were in bfloat16.
     """
 
     def __init__(self, runs: Sequence[dict[str, Any]]):
@@ -61,6 +62,7 @@ class Group:
         self.env_id = str(runs[0]["env_id"])
         self.algorithm = str(runs[0]["algorithm"])
         self.earlier = str(self.runs[0].get("earlier", ""))
+        self.amp = all(run["config"]["amp"] for run in self.runs)
         steps = [set(run["curve"]["steps"]) for run in self.runs]
         self.steps = sorted(set.intersection(*steps))
 
@@ -121,6 +123,10 @@ class Group:
         """The processor of the minutes, and of how many seeds they are if not of all."""
         few, all_of_them = len(self.clocked), len(self.runs)
         return self.processor + (f", {few} of {all_of_them}" if few < all_of_them else "")
+
+    def is_control_of(self, other: Group) -> bool:
+        """Whether this is the other's training in float32, by its name."""
+        return (self.name, self.env_id) == (f"{other.name}, float32", other.env_id)
 
     def best(self) -> Point:
         """The step at which the mean over seeds is greatest, and that mean."""
@@ -231,6 +237,9 @@ def study_page(
     """
     groups = groups_of(runs)
     about = {"study": study, "groups": groups, "sources": sources(study.algorithm)}
+    amp = [group for group in groups if group.amp]
+    about["controlled"] = [g for g in amp if any(each.is_control_of(g) for each in groups)]
+    about["uncontrolled"] = [g for g in amp if g not in about["controlled"]]
     if not study.minutes:
         return _page("study", about, runs)
     hours = sum(run["cpu_seconds"] for run in runs) / 3600

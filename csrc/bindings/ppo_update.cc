@@ -45,7 +45,6 @@ class PyPpoUpdate {
       throw BadValue("value_sizes: expected 1 output, got ", options.value_sizes.back());
     }
     if (options.bfloat16) CheckBf16("bfloat16");
-    if (options.bfloat16 && options.layer_norm) throw BadValue("bfloat16: expected no layer_norm");
     options.activation = ToActivation(activation);
     num_actions_ = options.discrete ? options.policy_sizes.back() : 0;
     obs_size_ = options.obs_size;

@@ -18,7 +18,7 @@ uint16_t RoundToBf16(float x) {
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1U)) >> 16);
 }
 
-Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks) {
+Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks, bool layer_norm) {
   Bf16Layers layers;
   const auto networks = static_cast<size_t>(num_networks);
   size_t offset = 0;
@@ -37,11 +37,17 @@ Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks) {
     layer.biases = offset;
     offset += networks * static_cast<size_t>(layer.out);
   }
+  for (size_t i = 0; layer_norm && i + 1 < layers.size(); ++i) {
+    layers[i].norm = offset;
+    offset = layers[i].norm_of(num_networks);
+  }
   return layers;
 }
 
 size_t FlatSize(const Bf16Layers& layers, int num_networks) {
-  return layers.back().biases_of(num_networks);
+  const bool norms = layers.size() > 1 && layers[0].norm != 0;
+  return norms ? layers[layers.size() - 2].norm_of(num_networks)
+               : layers.back().biases_of(num_networks);
 }
 
 Bf16Parameters::Bf16Parameters(const Bf16Layers& layers, Use use) {
@@ -49,6 +55,7 @@ Bf16Parameters::Bf16Parameters(const Bf16Layers& layers, Use use) {
     const Bf16Layer& layer = layers[i];
     weights_.emplace_back(layer.padded_in, layer.padded_out);
     biases_.push_back(Floats(1, layer.padded_out));
+    norms_.push_back(Floats(layer.norm == 0 ? 0 : 2, layer.padded_out));
     const bool back = use == Use::kBackwardToInputs || (use == Use::kBackward && i > 0);
     transposed_.push_back(back ? Bf16Matrix(layer.padded_out, layer.padded_inputs) : Bf16Matrix());
   }
@@ -65,6 +72,10 @@ void Bf16Parameters::Pack(const Bf16Kernels& kernels, const Bf16Layers& layers, 
       kernels.pack_transposed(weights, layer.in, layer.out, transposed_[i].data());
     }
     std::copy_n(flat + layer.biases_of(network), layer.out, biases_[i].data());
+    for (int part = 0; layer.norm != 0 && part < 2; ++part) {
+      std::copy_n(flat + layer.norm_of(network) + ArraySize(part, layer.out), layer.out,
+                  norms_[i].data() + ArraySize(part, layer.padded_out));
+    }
   }
 }
 
@@ -79,11 +90,19 @@ Bf16Pass::Bf16Pass(const Bf16Kernels& kernels, const TrainKernels& train, const 
     largest = std::max(largest, layer.padded_in * layer.padded_out);
   }
   inputs_ = Bf16Matrix(rows, layers[0].padded_in);
+  const bool norms = layers[0].norm != 0;
   for (size_t i = 0; i + 1 < layers.size(); ++i) {
-    hidden_.emplace_back(rows, layers[i].padded_out);
-    slopes_.push_back(activation == Activation::kRelu ? Bf16Matrix()
-                                                      : Bf16Matrix(rows, layers[i].padded_out));
+    const int width = layers[i].padded_out;
+    const bool rounded = !norms && activation != Activation::kRelu;
+    hidden_.emplace_back(rows, width);
+    slopes_.push_back(rounded ? Bf16Matrix(rows, width) : Bf16Matrix());
+    for (auto* floats : {&normals_, &norm_slopes_}) {
+      floats->push_back(Floats(norms ? rows : 0, width));
+    }
+    inverse_stds_.push_back(Floats(1, rows));
   }
+  unrounded_ = Floats(norms ? rows : 0, widest);
+  norm_gradient_ = Floats(2, widest);
   outputs_ = Floats(rows, layers.back().padded_out);
   output_gradient_ = Bf16Matrix(rows, layers.back().padded_out);
   for (Bf16Matrix& matrix : back_) matrix = Bf16Matrix(rows, widest);
@@ -105,7 +124,14 @@ const float* Bf16Pass::Forward(const Bf16Parameters& parameters, int rows,
   const uint16_t* x = (inputs_from == nullptr ? this : inputs_from)->inputs_.data();
   for (size_t i = 0; i + 1 < layers_.size(); ++i) {
     const Bf16Layer& layer = layers_[i];
-    if (activation_ == Activation::kRelu) {
+    if (layer.norm != 0) {
+      kernels_.forward_last(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
+                            layer.padded_in, layer.padded_out, normals_[i].data());
+      train_.normalise(parameters.norms_[i].data(), rows, layer.shape(), activation_,
+                       normals_[i].data(), inverse_stds_[i].data(), unrounded_.data(),
+                       norm_slopes_[i].data());
+      kernels_.round(unrounded_.data(), rows * layer.padded_out, hidden_[i].data());
+    } else if (activation_ == Activation::kRelu) {
       kernels_.forward_relu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
                             layer.padded_in, layer.padded_out, hidden_[i].data());
     } else {
@@ -126,7 +152,16 @@ const uint16_t* Bf16Pass::Back(const Bf16Parameters& parameters, size_t i, int r
   const Bf16Layer& layer = layers_[i];
   uint16_t* dx = back_[i % 2].data();
   const auto* weights = parameters.transposed_[i].data();
-  if (activation_ == Activation::kRelu) {
+  const Bf16Layer& before = layers_[i - 1];
+  if (before.norm != 0) {
+    kernels_.forward_last(dy, weights, nullptr, rows, layer.padded_out, layer.padded_in,
+                          unrounded_.data());
+    train_.backward_norm(parameters.norms_[i - 1].data(), rows, before.shape(),
+                         normals_[i - 1].data(), inverse_stds_[i - 1].data(),
+                         norm_slopes_[i - 1].data(), /*first=*/true, unrounded_.data(),
+                         norm_gradient_.data());
+    kernels_.round(unrounded_.data(), rows * layer.padded_in, dx);
+  } else if (activation_ == Activation::kRelu) {
     kernels_.backward_relu(dy, weights, hidden_[i - 1].data(), rows, layer.padded_in,
                            layer.padded_out, dx);
   } else {
@@ -186,6 +221,9 @@ void Bf16Pass::Descend(const Bf16Layer& layer, bool first, int network, const Ad
   of_weights.decay = decay;
   adam(of_weights, gradient, in * out, layer.weights_of(network));
   adam(step, bias_gradient_.data(), out, layer.biases_of(network));
+  for (size_t part = 0; layer.norm != 0 && part < 2; ++part) {
+    adam(step, norm_gradient_.data() + part * stride, out, layer.norm_of(network) + part * out);
+  }
 }
 
 }  // namespace pyfastenv

@@ -32,24 +32,27 @@ class Bf16Matrix {
 uint16_t RoundToBf16(float x);
 
 /// A layer, and where it stands in the flat vector of N networks: of each layer the N networks'
-/// weights (in, out), then of each layer their biases.
+/// weights (in, out), then of each layer their biases, then of each normalised one (2, out) scales
+/// and shifts.
 struct Bf16Layer {
   int in, out;        // true sizes
   int padded_in;      // of the forward factor: the first layer has its inputs twice
   int padded_inputs;  // of the inputs' gradient
   int padded_out;
-  size_t weights, biases;  // in a flat vector, of network 0
+  size_t weights, biases, norm;  // in a flat vector, of network 0; norm: 0 without one
 
   size_t weights_of(int network) const {
     return weights + static_cast<size_t>(network) * ArraySize(in, out);
   }
   size_t biases_of(int network) const { return biases + ArraySize(network, out); }
+  size_t norm_of(int network) const { return norm + ArraySize(network, 2 * out); }
+  LayerShape shape() const { return {in, out, padded_in, padded_out}; }
 };
 
 using Bf16Layers = std::vector<Bf16Layer>;
 
-/// `sizes`: input, hidden layers, output.
-Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks);
+/// `sizes`: input, hidden layers (normalised if `layer_norm`), output.
+Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks, bool layer_norm = false);
 /// Length of their flat vector.
 size_t FlatSize(const Bf16Layers& layers, int num_networks);
 
@@ -66,7 +69,7 @@ class Bf16Parameters {
  private:
   friend class Bf16Pass;
   std::vector<Bf16Matrix> weights_, transposed_;
-  std::vector<AlignedFloats> biases_;
+  std::vector<AlignedFloats> biases_, norms_;
 };
 
 /// Where a flat vector's values and Adam's moments stand.
@@ -106,6 +109,7 @@ class Bf16Pass {
   int input_stride() const { return layers_[0].padded_inputs; }
 
  private:
+  /// Leaves the gradient by scales and shifts, if the layer before has any, in norm_gradient_.
   const uint16_t* Back(const Bf16Parameters& parameters, size_t layer, int rows,
                        const uint16_t* dy);
   void Descend(const Bf16Layer& layer, bool first, int network, const AdamVectors& vectors,
@@ -117,6 +121,8 @@ class Bf16Pass {
   const Activation activation_;
   Bf16Matrix inputs_;
   std::vector<Bf16Matrix> hidden_, slopes_;
+  std::vector<AlignedFloats> normals_, inverse_stds_, norm_slopes_;  // of normalised layers
+  AlignedFloats unrounded_, norm_gradient_;
   AlignedFloats outputs_;
   Bf16Matrix output_gradient_, back_[2];
   Bf16Matrix transposed_, packed_gradient_;

@@ -416,8 +416,8 @@ void PpoUpdate::Backward(Worker& worker, const Network& network, int rows, bool 
     const PaddedLayer& layer = network.layers[k];
     if (layer.norm != 0) {
       kernels_.backward_norm(parameters_.data() + layer.norm, rows, layer.shape,
-                             worker.normals[k].data(), worker.inverse_stds[k].data(), first, dy,
-                             gradient + layer.norm);
+                             worker.normals[k].data(), worker.inverse_stds[k].data(), nullptr,
+                             first, dy, gradient + layer.norm);
     }
     const float* x = k == 0 ? worker.input.data() : worker.outputs[k - 1].data();
     kernels_.accumulate(x, dy, rows, layer.shape, first, gradient + layer.weights,
@@ -443,10 +443,22 @@ const float* PpoUpdate::ForwardBf16(Worker& worker, const Network& network,
   const uint16_t* x = worker.rounded_input.data();
   for (size_t k = 0; k + 1 < network.layers.size(); ++k) {
     const PaddedLayer& layer = network.layers[k];
+    const int in = layer.shape.padded_in;
+    const int out = layer.shape.padded_out;
+    const uint16_t* weights = packed_.data() + layer.transposed;
+    const float* biases = parameters_.data() + layer.biases;
     uint16_t* y = worker.rounded_outputs[k].data();
-    bf16_->forward_slope(options_.activation, x, packed_.data() + layer.transposed,
-                         parameters_.data() + layer.biases, padded_rows, layer.shape.padded_in,
-                         layer.shape.padded_out, y, worker.rounded_slopes[k].data());
+    if (layer.norm != 0) {
+      float* normals = worker.normals[k].data();
+      bf16_->forward_last(x, weights, biases, padded_rows, in, out, normals);
+      kernels_.normalise(parameters_.data() + layer.norm, padded_rows, layer.shape,
+                         options_.activation, normals, worker.inverse_stds[k].data(),
+                         worker.outputs[k].data(), worker.slopes[k].data());
+      bf16_->round(worker.outputs[k].data(), padded_rows * out, y);
+    } else {
+      bf16_->forward_slope(options_.activation, x, weights, biases, padded_rows, in, out, y,
+                           worker.rounded_slopes[k].data());
+    }
     x = y;
   }
   const PaddedLayer& last = network.layers.back();
@@ -477,9 +489,19 @@ void PpoUpdate::BackwardBf16(Worker& worker, const Network& network, int rows, b
       kernels_.reduce(parts, 2, ArraySize(in + 1, out), total);
     }
     if (k == 0) break;
+    const PaddedLayer& before = network.layers[k - 1];
+    const uint16_t* weights = packed_transposed_.data() + layer.transposed;
     uint16_t* dx = worker.rounded_back[k % 2].data();
-    bf16_->backward_slope(dy, packed_transposed_.data() + layer.transposed,
-                          worker.rounded_slopes[k - 1].data(), rows, in, out, dx);
+    if (before.norm != 0) {
+      float* back = worker.back[0].data();
+      bf16_->forward_last(dy, weights, nullptr, rows, out, in, back);
+      kernels_.backward_norm(parameters_.data() + before.norm, rows, before.shape,
+                             worker.normals[k - 1].data(), worker.inverse_stds[k - 1].data(),
+                             worker.slopes[k - 1].data(), first, back, gradient + before.norm);
+      bf16_->round(back, rows * in, dx);
+    } else {
+      bf16_->backward_slope(dy, weights, worker.rounded_slopes[k - 1].data(), rows, in, out, dx);
+    }
     dy = dx;
   }
 }

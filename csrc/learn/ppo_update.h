@@ -38,7 +38,7 @@ struct PpoOptions {
   Activation activation = Activation::kTanh;
   bool discrete = false;  // else Gaussian, with a log-std that does not depend on the observation
   bool layer_norm = false;
-  bool bfloat16 = false;  // wants BestBf16Kernels(), and no layer_norm
+  bool bfloat16 = false;  // wants BestBf16Kernels()
   int num_threads = 1;
 };
 

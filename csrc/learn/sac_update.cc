@@ -231,6 +231,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
     for (const Bf16Layer& layer : critic_layers) {
       follow(layer.weights_of(network), layer.in * layer.out);
       follow(layer.biases_of(network), layer.out);
+      if (layer.norm != 0) follow(layer.norm_of(network), 2 * layer.out);
     }
   }
   if (metrics == nullptr) return;
@@ -249,7 +250,7 @@ SacUpdate::SacUpdate(const SacOptions& options)
     std::vector<int> sizes = {num_inputs};
     sizes.insert(sizes.end(), options.hidden_sizes.begin(), options.hidden_sizes.end());
     sizes.push_back(num_outputs);
-    return MakeBf16Layers(sizes, num_networks);
+    return MakeBf16Layers(sizes, num_networks, options.layer_norm);
   };
   const int num_inputs = options.obs_size + options.action_size;
   policy_layers_ = layers(options.obs_size, 2 * options.action_size, options.num_seeds);

@@ -1,10 +1,10 @@
 // Soft actor-critic's gradient steps on the processor's matrix unit, for K seeds side by side.
 //
 // The reference is pyfastenv/algorithms/sac/spec.py (SACLearner.update), whose vectors of
-// parameters this changes in place; the hidden layers are ReLU. Products are of bfloat16 numbers
-// with float32 sums (inputs of a network are split in two, so they keep 16 bits); parameters,
-// losses and Adam are float32. A seed's steps run on one thread, different seeds on different ones:
-// results do not depend on the number of threads. One call at a time.
+// parameters this changes in place; the hidden layers are ReLU, normalised or not. Products are of
+// bfloat16 numbers with float32 sums (inputs of a network are split in two, so they keep 16 bits);
+// parameters, losses and Adam are float32. A seed's steps run on one thread, different seeds on
+// different ones: results do not depend on the number of threads. One call at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ struct SacOptions {
   int obs_size = 1;
   int action_size = 1;
   std::vector<int> hidden_sizes;
+  bool layer_norm = false;
   int num_seeds = 1;
   int batch_size = 1;
   int num_threads = 1;

@@ -163,14 +163,15 @@ void Normalise(const float* norm, int rows, const LayerShape& shape, Activation 
 }
 
 void BackwardNorm(const float* norm, int rows, const LayerShape& shape, const float* z,
-                  const float* inverse, bool first, float* dy, float* dnorm) {
+                  const float* inverse, const float* slope, bool first, float* dy, float* dnorm) {
   const int width = shape.padded_out;
   for (int i = 0; first && i < 2 * width; ++i) dnorm[i] = 0.0F;
   for (int row = 0; row < rows; ++row, z += width, dy += width) {
     Vec sums = {};
     Vec products = {};
     for (int i = 0; i < width; i += kLanes) {
-      const Vec gradient = LoadVec(dy + i);
+      Vec gradient = LoadVec(dy + i);
+      if (slope != nullptr) gradient *= LoadVec(slope + static_cast<ptrdiff_t>(row) * width + i);
       const Vec product = gradient * LoadVec(z + i);
       StoreVec(dnorm + i, LoadVec(dnorm + i) + product);
       StoreVec(dnorm + width + i, LoadVec(dnorm + width + i) + gradient);
@@ -181,9 +182,9 @@ void BackwardNorm(const float* norm, int rows, const LayerShape& shape, const fl
     }
     const auto size = static_cast<float>(shape.out);
     const Vec mean = Fill(Sum(sums) / size);
-    const Vec slope = Fill(Sum(products) / size);
+    const Vec along = Fill(Sum(products) / size);
     for (int i = 0; i < width; i += kLanes) {
-      StoreVec(dy + i, (LoadVec(dy + i) - mean - LoadVec(z + i) * slope) * inverse[row]);
+      StoreVec(dy + i, (LoadVec(dy + i) - mean - LoadVec(z + i) * along) * inverse[row]);
     }
     for (int i = shape.out; i < width; ++i) dy[i] = 0.0F;
   }

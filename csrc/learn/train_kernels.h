@@ -36,10 +36,11 @@ struct TrainKernels {
   /// its deviations' reciprocals; y = activation(z * scale + shift), and its slope there.
   void (*normalise)(const float* norm, int rows, const LayerShape& shape, Activation activation,
                     float* z, float* inverse, float* y, float* slope);
-  /// From the gradient by z * scale + shift to that by what was normalised, in place; dnorm (2,
-  /// out) is added to unless `first`.
+  /// From the gradient by z * scale + shift, or by y where its slope is given, to that by what was
+  /// normalised, in place; dnorm (2, out) is added to unless `first`.
   void (*backward_norm)(const float* norm, int rows, const LayerShape& shape, const float* z,
-                        const float* inverse, bool first, float* dy, float* dnorm);
+                        const float* inverse, const float* slope, bool first, float* dy,
+                        float* dnorm);
   /// Adds `count` vectors one after another; returns the sum's sum of squares. `size` is a multiple
   /// of kColumnMultiple.
   double (*reduce)(const float* const* parts, int count, size_t size, float* total);

@@ -27,7 +27,7 @@ class MLPFunction(torch.autograd.Function):
         half = ctx.half
         tensors = ctx.saved_tensors
         weights, biases = tensors[:half], tensors[half : 2 * half]
-        saved = Saved(list(tensors[2 * half : 3 * half]), list(tensors[3 * half :]))
+        saved = Saved(list(tensors[2 * half : 3 * half]), list(tensors[3 * half :]), [], [])
         weight_grads = [torch.empty_like(weight) for weight in weights]
         bias_grads = [torch.empty_like(bias) for bias in biases]
         grad_x = mlp_backward(

@@ -26,6 +26,7 @@ _tanh_backward = torch.ops.aten.tanh_backward
 _silu_backward = torch.ops.aten.silu_backward
 _threshold_backward = torch.ops.aten.threshold_backward
 _elu_backward = torch.ops.aten.elu_backward
+_layer_norm_backward = torch.ops.aten.native_layer_norm_backward
 
 
 class Saved(NamedTuple):
@@ -33,6 +34,8 @@ class Saved(NamedTuple):
 
     inputs: list[Tensor]  # of each layer, (K, B, in)
     preactivations: list[Tensor]  # of each hidden layer where the activation needs them (SiLU)
+    normals: list[Tensor]  # of each normalised layer: (K, B, out), before scales and shifts …
+    inverse_stds: list[Tensor]  # … and (K, B, 1)
 
 
 def mlp_forward(
@@ -50,13 +53,12 @@ def mlp_forward(
         biases: Of each layer, ``(K, out)``.
         activation: After every layer but the last.
         norms: Of each hidden layer, ``(K, 2, out)``: scales and shifts of the layer
-            normalisation before the activation (Ba et al. 2016, arXiv:1607.06450), which is
-            autograd's: :func:`mlp_backward` knows none.
+            normalisation before the activation (Ba et al. 2016, arXiv:1607.06450).
 
     Returns:
         ``(K, B, out)``, and what :func:`mlp_backward` needs.
     """
-    saved = Saved([], [])
+    saved = Saved([], [], [], [])
     last = len(weights) - 1
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         if x.dtype != weight.dtype:
@@ -65,7 +67,10 @@ def mlp_forward(
         x = _affine(x, weight, bias)
         if i < last:
             if norms:
-                normal = nn.functional.layer_norm(x.to(norms[i].dtype), x.shape[-1:])
+                x = x.to(norms[i].dtype)
+                normal, _, inverse_std = torch.native_layer_norm(x, x.shape[-1:], None, None, 1e-5)
+                saved.normals.append(normal)
+                saved.inverse_stds.append(inverse_std)
                 scale, shift = norms[i].unbind(1)
                 x = torch.addcmul(shift[:, None], normal, scale[:, None])
             if activation == "silu":
@@ -81,6 +86,8 @@ def mlp_backward(
     activation: str,
     weight_grads: Sequence[Tensor] | None,
     bias_grads: Sequence[Tensor] | None,
+    norms: Sequence[Tensor] = (),
+    norm_grads: Sequence[Tensor] | None = None,
     *,
     input_columns: slice | None = None,
 ) -> Tensor | None:
@@ -93,6 +100,8 @@ def mlp_backward(
         activation: As given there.
         weight_grads: Where to write, ``(K, in, out)`` each; None: they are not wanted.
         bias_grads: Where to write, ``(K, out)`` each; None likewise.
+        norms: As given there.
+        norm_grads: Where to write, ``(K, 2, out)`` each; None likewise.
         input_columns: The inputs by which the gradient is wanted.
 
     Returns:
@@ -112,6 +121,9 @@ def mlp_backward(
         if i > 0:
             grad = _matmul(grad, weight.transpose(1, 2))
             grad = _activation_backward(grad, activation, saved, i)
+            if norms:
+                norm_grad = None if norm_grads is None else norm_grads[i - 1]
+                grad = _norm_backward(grad, saved, norms[i - 1], norm_grad, i - 1)
         elif input_columns is not None:
             return _matmul(grad, weight[:, input_columns].transpose(1, 2))
     return None
@@ -155,6 +167,22 @@ def _activation_backward(grad: Tensor, activation: str, saved: Saved, layer: int
             preactivation = saved.preactivations[layer - 1]
             result = _silu_backward(grad.to(preactivation.dtype), preactivation)
     return result
+
+
+def _norm_backward(
+    grad: Tensor, saved: Saved, norm: Tensor, norm_grad: Tensor | None, layer: int
+) -> Tensor:
+    normal, scale = saved.normals[layer], norm[:, :1]
+    grad = grad.to(norm.dtype)
+    if norm_grad is not None:
+        torch.sum(grad * normal, 1, out=norm_grad[:, 0])
+        torch.sum(grad, 1, out=norm_grad[:, 1])
+    inverse_std = saved.inverse_stds[layer]
+    mean, one = torch.zeros_like(inverse_std), torch.ones_like(inverse_std)  # of what is normal
+    by_normal: Tensor = _layer_norm_backward(
+        grad * scale, normal, normal.shape[-1:], mean, one, None, None, [True, False, False]
+    )[0]
+    return by_normal.mul_(inverse_std)
 
 
 class MLP(nn.Module):
@@ -260,6 +288,8 @@ class MLP(nn.Module):
                 self.activation,
                 weight_grads,
                 bias_grads,
+                self.norm_list,
+                [_grad(norm) for norm in self.norm_list],
                 input_columns=input_columns,
             )
         for copy in self._copies:
@@ -277,7 +307,14 @@ class MLP(nn.Module):
         """
         with span("backward"):
             by_inputs = mlp_backward(
-                grad, saved, self._layers[0], self.activation, None, None, input_columns=columns
+                grad,
+                saved,
+                self._layers[0],
+                self.activation,
+                None,
+                None,
+                self.norm_list,
+                input_columns=columns,
             )
         assert by_inputs is not None
         return by_inputs

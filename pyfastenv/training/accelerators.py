@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import chain
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import torch
@@ -33,7 +32,6 @@ class Accelerator:
         reads: A protocol of the learner, by whose attributes it computes: none may be a property of
             a user's. None: it computes by functions alone.
         targets: Vectors of networks that follow, as :meth:`vectors` has those that learn.
-        layer_norm: Whether it computes layer normalisation in networks that it computes.
     """
 
     name: ClassVar[str]
@@ -42,7 +40,6 @@ class Accelerator:
     methods: ClassVar[tuple[str, ...]]
     reads: ClassVar[type | None] = None
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    layer_norm: ClassVar[bool] = False
 
     def __init__(self, learner: Any):
         self._learner = learner
@@ -195,10 +192,6 @@ class Chooser(Generic[L]):
             if self._own_networks or changed:
                 continue
             reason = candidate.why_not(learner)
-            networks = chain(*candidate.vectors(learner).values())
-            norms = any(getattr(getattr(learner, each), "norm_list", ()) for each in networks)
-            if reason is None and norms and not candidate.layer_norm:
-                reason = "without layer normalisation"
             if reason is None:
                 note = self._note(candidate.name, reasons) if reasons else ""
                 return Choice(candidate(learner), candidate.name, note, tuple(changes))

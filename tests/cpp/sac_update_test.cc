@@ -65,6 +65,7 @@ SacOptions Options(int num_seeds, int num_threads) {
   options.obs_size = 5;
   options.action_size = 2;
   options.hidden_sizes = {40, 64};
+  options.layer_norm = true;
   options.num_seeds = num_seeds;
   options.batch_size = 50;  // none of these is a multiple of a tile
   options.num_threads = num_threads;

@@ -34,11 +34,16 @@ def inputs_of(learner: FlashSACLearner, seed: int = 0, size: int = 24) -> tuple[
 def as_sequential(network: MLP, k: int) -> nn.Sequential:
     """The k-th network as everybody writes it, in float64."""
     layers: list[nn.Module] = []
-    for weight, bias in zip(network.weight_list, network.bias_list, strict=True):
+    for i, (weight, bias) in enumerate(zip(network.weight_list, network.bias_list, strict=True)):
         linear = nn.Linear(*weight.shape[1:]).double()
         linear.weight.data = weight[k].detach().t().double()
         linear.bias.data = bias[k].detach().double()
-        layers += [linear, nn.ReLU()]
+        layers.append(linear)
+        if i < len(network.norm_list):
+            norm = nn.LayerNorm(weight.shape[2]).double()
+            norm.weight.data, norm.bias.data = network.norm_list[i][k].detach().double()
+            layers.append(norm)
+        layers.append(nn.ReLU())
     return nn.Sequential(*layers[:-1])
 
 

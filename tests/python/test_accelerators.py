@@ -28,7 +28,6 @@ from torch import Tensor, nn
 
 from pyfastenv import _core, cli
 from pyfastenv.algorithms import ppo, sac, td3
-from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.runs.errors import DivergedError
 from pyfastenv.runs.saved import load_policy, resumed_config
@@ -83,27 +82,36 @@ def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
         assert 1e-4 < ours < 0.5 * noise
 
 
-def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sac", {"hidden_sizes": (64, 64), "total_steps": 500}),
+        ("sac", {"hidden_sizes": (64, 64), "total_steps": 500, "layer_norm": True}),
+        ("flashsac", {"policy_width": 32, "critic_width": 64, "policy_every": 1}),
+    ],
+)
+def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches(
+    name: str, options: dict[str, Any]
+) -> None:
     """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
-    options = {"hidden_sizes": (64, 64), "batch_size": 64, "num_envs": 4, "buffer_size": 10_000}
-    trained = make(small("sac", total_steps=500, updates_per_step=1.0, **options))
+    shared = {"batch_size": 64, "num_envs": 4, "buffer_size": 10_000, "updates_per_step": 1.0}
+    trained = make(small(name, **{"total_steps": 400, **shared, **options}))
     while trained.global_step < trained.config.total_steps:
         trained.iterate()
-    assert trained.learner.policy_optimizer.num_steps > 400
+    assert trained.learner.policy_optimizer.num_steps > 300
+    ways = ((False, "none"), (True, "none"), (True, "native"))
     exact, plain, compiled = (
-        SACLearner(trained.layout, [0], replace(trained.config.options(), **ways))
-        for ways in (
-            {"accelerate": "none"},
-            {"accelerate": "none", "bfloat16": True},
-            {"accelerate": "native", "bfloat16": True},
-        )
+        make(replace(trained.config, amp=amp, accelerate=accelerate)).learner
+        for amp, accelerate in ways
     )
+    assert ("bfloat16" in compiled.choice.name) == bool(_core.bfloat16_unit())
 
-    def gradients(learner: SACLearner, rows: Tensor, noise: Tensor) -> dict[str, Tensor]:
+    def gradients(learner: Any, rows: Tensor, noise: Tensor) -> dict[str, Tensor]:
         learner.load_state_dict(trained.learner.state_dict())
-        before = {name: adam.mean.clone() for name, adam in learner.optimizers.items()}
+        adams = learner.optimizers
+        before = {name: adam.betas[0] * adam.mean for name, adam in adams.items()}
         learner.run(rows, noise, torch.zeros(len(learner.metrics), 1))
-        return {name: adam.mean - 0.9 * before[name] for name, adam in learner.optimizers.items()}
+        return {name: adam.mean - before[name] for name, adam in adams.items()}
 
     rows, noise = trained.draw(20)
     pairs = [(rows[i : i + 1], noise[i : i + 1]) for i in range(len(rows))]
@@ -328,21 +336,21 @@ def test_each_option_is_what_it_says() -> None:
     config = small("ppo")
     assert make(config).acceleration.name == "epochs compiled in C++"
     unit = _core.bfloat16_unit()
-    for options, why_not in (
-        ({"normalize_obs": False}, "only with normalize_obs"),
-        ({"layer_norm": True}, "without layer normalisation"),
-    ):
-        amp = make(small("ppo", amp=True, **options))  # in float32, which plain bfloat16 slows
-        assert amp.acceleration.name == "epochs compiled in C++"
-        assert amp.acceleration.note == (
-            f"Gradient steps in epochs compiled in C++ (epochs compiled in C++, in bfloat16 "
-            f"({unit or 'not here'}): {why_not if unit else 'neither AMX nor AVX512-BF16'})"
-        )
-        assert amp.iterate()["loss/value"] > 0.0
-    norm = make_sac("auto", layer_norm=True).choice.note  # no word of what amp would do
-    assert norm == (
-        "Gradient steps in plain PyTorch (written-out gradients: without layer normalisation)"
+    amp = make(small("ppo", amp=True, normalize_obs=False))  # in float32: plain bfloat16 is slow
+    assert amp.acceleration.name == "epochs compiled in C++"
+    why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16"
+    assert amp.acceleration.note == (
+        f"Gradient steps in epochs compiled in C++ (epochs compiled in C++, in bfloat16 "
+        f"({unit or 'not here'}): {why_not})"
     )
+    assert amp.iterate()["loss/value"] > 0.0
+    for make_learner in (make_sac, make_td3):
+        normalised = make_learner("auto", layer_norm=True).choice
+        assert (normalised.name, normalised.note) == ("written-out gradients", "")
+    mixed = make_sac("auto", bfloat16=True)
+    mixed.target.norm_list = [torch.ones(4, 2, 32)] * 2
+    reason = "only where all networks' layers are normalised, or none's"
+    assert not unit or sac.accelerated.CompiledBfloat16.why_not(mixed) == reason
     apart = make(small("sac", env_id="dict_tasks:Apart", amp=True)).acceleration
     assert apart.name == "written-out gradients"
     if _core.bfloat16_unit():

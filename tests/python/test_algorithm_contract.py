@@ -113,7 +113,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "ppo": [
         *({}, {"pool_size": 3}, {"env_id": "CartPole-v1"}, {"env_id": "dict_tasks:Apart"}),
         {"desired_kl": 0.01, "min_std": 0.6},
-        *({"amp": True}, {"layer_norm": True}),
+        *({"amp": True}, {"layer_norm": True}, {"amp": True, "layer_norm": True}),
         {"env_id": "dict_tasks:Sided", "symmetry": True, "pool_size": 2},
     ],
     "recurrent_ppo": [{"rnn_type": "gru"}, {"env_id": "CartPole-v1"}, {"desired_kl": 0.01}],
@@ -127,6 +127,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"amp": True, "hidden_sizes": (16, 16, 16)},
         {"amp": True, "hidden_sizes": ()},
         {"learning_starts": 0, "layer_norm": True},
+        {"amp": True, "layer_norm": True, "num_seeds": 2},
         {"updates_per_step": 0.1},  # iterations without a gradient step
     ],
     "td3": [
@@ -466,18 +467,21 @@ def test_it_learns(name: str) -> None:
 # ---- accelerators --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["", "groups"])
+@pytest.mark.parametrize("variant", ["", "groups", "layer_norm"])
 @pytest.mark.parametrize("amp", [False, True])
 @pytest.mark.parametrize(
     "name", [n for n in NAMES if "accelerate" in options_of(n) and n not in PLAIN]
 )
 def test_an_accelerator_computes_what_the_specification_says(
-    name: str, amp: bool, apart: bool
+    name: str, amp: bool, variant: str
 ) -> None:
     """The losses of the first iteration that learns, and where its parameters then are."""
-    if apart and name not in SEES_GROUPS:
+    if variant == "groups" and name not in SEES_GROUPS:
         pytest.skip("it takes no own tasks with continuous actions")
-    options = {"env_id": "dict_tasks:Apart"} if apart else {}
+    if variant == "layer_norm" and variant not in options_of(name):
+        pytest.skip("it has no such option")
+    variants: dict[str, dict[str, Any]] = {"groups": {"env_id": "dict_tasks:Apart"}}
+    options = variants.get(variant, {variant: True} if variant else {})
     losses, parameters = [], []
     for how in ("native", "none"):
         algorithm = make(small(name, accelerate=how, amp=amp, num_threads=1, **options))

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 SAC = {
-    "obs_size": 3, "action_size": 2, "hidden_sizes": [8], "num_seeds": 2, "batch_size": 4,
-    "num_threads": 1,
+    "obs_size": 3, "action_size": 2, "hidden_sizes": [8], "layer_norm": False, "num_seeds": 2,
+    "batch_size": 4, "num_threads": 1,
 }  # fmt: skip
 POLICY = 2 * (3 * 8 + 8 + 8 * 4 + 4) + 2
 CRITIC = 4 * (5 * 8 + 8 + 8 + 1)
@@ -152,14 +152,15 @@ from pyfastenv import _core
 
 rng = np.random.default_rng(0)
 sizes = {"obs_size": 3, "action_size": 2, "num_seeds": 1, "batch_size": 50}
-policy = 3 * 40 + 40 + 40 * 72 + 72 + 72 * 4 + 4 + 1
-critic = 2 * (5 * 40 + 40 + 40 * 72 + 72 + 72 + 1)
+norms = 2 * (40 + 72)
+policy = 3 * 40 + 40 + 40 * 72 + 72 + 72 * 4 + 4 + norms + 1
+critic = 2 * (5 * 40 + 40 + 40 * 72 + 72 + 72 + 1 + norms)
 vectors = [
     [rng.normal(size=size).astype(np.float32) / 8, *np.zeros((2, size), np.float32)]
     for size in (policy, critic)
 ]
 metrics = np.zeros((5, 1), np.float32)
-update = _core.SacUpdate(hidden_sizes=[40, 72], num_threads=1, **sizes)
+update = _core.SacUpdate(hidden_sizes=[40, 72], layer_norm=True, num_threads=1, **sizes)
 update.run(
     rows=rng.normal(size=(3, 1, 50, 10)).astype(np.float32),
     noise=rng.normal(size=(3, 1, 100, 2)).astype(np.float32),

@@ -125,27 +125,31 @@ def test_one_input_for_all_networks(num_networks: int) -> None:
 
 
 @pytest.mark.parametrize("activation", MODULES)
-def test_functions_write_gradients_and_leave_their_inputs_alone(activation: str) -> None:
-    network = make(activation, 3)
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_functions_write_gradients_and_leave_their_inputs_alone(
+    activation: str, layer_norm: bool
+) -> None:
+    network = make(activation, 3, layer_norm=layer_norm)
     x = torch.randn(3, BATCH, 5, dtype=torch.float64)
     kept = x.clone()
     weights = [weight.detach() for weight in network.weights]
     biases = [bias.detach() for bias in network.biases]
-    out, saved = mlp_forward(x, weights, biases, activation)
+    norms = [norm.detach() for norm in network.norms]
+    out, saved = mlp_forward(x, weights, biases, activation, norms)
     grad = torch.randn_like(out)
     # not added to what was there
     weight_grads = [torch.full_like(weight, torch.nan) for weight in weights]
     bias_grads = [torch.full_like(bias, torch.nan) for bias in biases]
+    norm_grads = [torch.full_like(norm, torch.nan) for norm in norms]
+    written = (weight_grads, bias_grads, norms, norm_grads)
     kept_grad = grad.clone()
-    assert mlp_backward(grad, saved, weights, activation, weight_grads, bias_grads) is None
+    assert mlp_backward(grad, saved, weights, activation, *written) is None
     network(x).backward(grad)
     for ours, theirs in zip(
-        weight_grads + bias_grads, [*network.weights, *network.biases], strict=True
+        weight_grads + bias_grads + norm_grads, list(network.parameters()), strict=True
     ):
         assert_close(ours, theirs.grad)
-    input_grad = mlp_backward(
-        grad, saved, weights, activation, weight_grads, bias_grads, input_columns=slice(None)
-    )
+    input_grad = mlp_backward(grad, saved, weights, activation, *written, input_columns=slice(None))
     assert input_grad is not None and input_grad.shape == x.shape
     assert torch.equal(x, kept)
     assert torch.equal(grad, kept_grad)
@@ -345,8 +349,11 @@ def assert_near(ours: Tensor, theirs: Tensor, tolerance: float = 0.02) -> None:
 
 @pytest.mark.parametrize("num_networks", [1, 3])
 @pytest.mark.parametrize("activation", MODULES)
-def test_bfloat16_between_hidden_layers(activation: str, num_networks: int) -> None:
-    network = make(activation, num_networks, (5, 64, 48, 32, 3)).float()
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_bfloat16_between_hidden_layers(
+    activation: str, num_networks: int, layer_norm: bool
+) -> None:
+    network = make(activation, num_networks, (5, 64, 48, 32, 3), layer_norm=layer_norm).float()
     exact = copy.deepcopy(network)
     for module in (network, exact):
         FlatParameters([module])
@@ -399,8 +406,11 @@ def test_without_inner_layers_nothing_is_rounded() -> None:
 
 @pytest.mark.parametrize("num_networks", [1, 3])
 @pytest.mark.parametrize("activation", MODULES)
-def test_input_gradient_leaves_those_of_parameters(activation: str, num_networks: int) -> None:
-    network = make(activation, num_networks)
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_input_gradient_leaves_those_of_parameters(
+    activation: str, num_networks: int, layer_norm: bool
+) -> None:
+    network = make(activation, num_networks, layer_norm=layer_norm)
     FlatParameters([network]).grad.fill_(7.0)
     x = torch.randn(num_networks, BATCH, 5, dtype=torch.float64, requires_grad=True)
     grad = torch.randn(num_networks, BATCH, 3, dtype=torch.float64)

@@ -31,10 +31,10 @@ from pyfastenv.experiments.render import render  # noqa: E402
 from pyfastenv.experiments.tables import mean_and_deviation  # noqa: E402
 
 SMALL = [
-    "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "800",
-    "--learning-starts", "100", "--eval-every", "200", "--eval-episodes", "1",
-    "--checkpoint-every", "100", "--batch-size", "16", "--hidden-sizes", "8,8",
-    "--torch-threads", "1",
+    "sac", "--env-ids", "Pendulum-v1", "--names", "SAC", "--seeds", "2", "--together", "2",
+    "--total-steps", "800", "--learning-starts", "100", "--eval-every", "200",
+    "--eval-episodes", "1", "--checkpoint-every", "100", "--batch-size", "16",
+    "--hidden-sizes", "8,8", "--torch-threads", "1",
 ]  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def test_mistakes_are_named(
             ["mbpo", "--names", "SAC"],
             "mbpo has no 'SAC'; it has 'MBPO', 'MBPO, discount 0.99', 'MBPO, discount 0.995', "
             "'MBPO, minibatches of 64', 'MBPO, minibatches of 64, discount rises', "
-            "'MBPO, minibatches of 64, discount rises late', "
+            "'MBPO, minibatches of 64, discount rises late', 'MBPO, float32', "
             "'MBPO + flow'",
         ),
         (["sac", "--seed", "3"], "seed: the study's to set"),
@@ -181,7 +181,7 @@ def run_of(seed: int, returns: list[float], **fields: Any) -> dict[str, Any]:
         "greedy_return": returns[-1], "train_return": 1.0,
         "curve": {"steps": steps, "returns": returns, "seconds": [120.0 * s / 1e3 for s in steps],
                   "cpu_seconds": [0.0] * len(steps)},
-        "config": {"total_steps": 3_000},
+        "config": {"total_steps": 3_000, "amp": True},
         "machine": {"cpu": "a processor", "cpus_available": 2}, **fields,
     }  # fmt: skip
 
@@ -201,6 +201,31 @@ def test_a_group_counts_what_came_to_its_end() -> None:
     assert "To be measured again: SAC (Hopper-v5). It was otherwise." in page
     published = "3542.2 ± 51.5 (Tianshou)"
     assert published in page
+
+
+def test_a_page_says_what_was_rounded_and_what_has_a_control() -> None:
+    exact = {"config": {"total_steps": 3_000, "amp": False}}
+    runs = [
+        run_of(21, [1.0]),
+        run_of(21, [1.0], name="SAC, float32", **exact),
+        run_of(21, [1.0], env_id="Ant-v5"),
+    ]
+    page = results_page.study_page(STUDIES["sac"], runs)
+    assert (
+        "In bfloat16 (`--amp`), with a control in float32: SAC (Hopper-v5). In bfloat16, without "
+        "one: SAC (Ant-v5)."
+    ) in page.replace("\n", " ")
+    assert "bfloat16" not in results_page.study_page(STUDIES["sac"], runs[1:2])
+    controls = 0
+    for study in STUDIES.values():
+        mine = {(case.name, case.env_id): case for case in study.cases}
+        for (name, env_id), case in mine.items():
+            if name.endswith(", float32"):
+                twin = mine[name.removesuffix(", float32"), env_id]
+                options = study.options | twin.options
+                assert options["amp"] and {**options, "amp": False} == study.options | case.options
+                controls += 1
+    assert controls >= 2
 
 
 def test_minutes_are_of_one_processor() -> None:
@@ -273,7 +298,7 @@ def test_processes_share_the_seeds(
 
 
 def test_a_training_whose_return_is_being_written_is_another_programs(tmp_path: Path) -> None:
-    study = changed(STUDIES["sac"], env_ids=["Pendulum-v1"], seeds=1)
+    study = changed(STUDIES["sac"], env_ids=["Pendulum-v1"], names=["SAC"], seeds=1)
     (training,) = study.trainings()
     folder = learn.folder_of(training, tmp_path / "runs")
     with learn.claimed(folder) as mine:

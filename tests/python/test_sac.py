@@ -111,17 +111,18 @@ class Reference:
             pairs.append((learner.target, 2 * k + i, self.targets[i]))
         for network, index, module in pairs:
             linears = [layer for layer in module if isinstance(layer, nn.Linear)]
-            for i, linear in enumerate(linears):
-                for ours, theirs in (
-                    (network.weight_list[i], linear.weight.t()),
-                    (network.bias_list[i], linear.bias),
-                ):
-                    assert_near(ours.detach()[index], theirs.detach())
-                gradient = linear.weight.grad
-                if gradient is not None:
-                    weight = network.weight_list[i]
-                    assert weight.grad is not None
-                    assert_near(weight.grad[index], gradient.t(), 1e-4)
+            norms = [layer for layer in module if isinstance(layer, nn.LayerNorm)]
+            ours = (*network.weight_list, *network.bias_list, *network.norm_list)
+            for part in (lambda x: x.detach(), lambda x: x.grad):
+                if part(linears[0].weight) is None:  # a target's
+                    continue
+                theirs = [
+                    *(part(linear.weight).t() for linear in linears),
+                    *(part(linear.bias) for linear in linears),
+                    *(torch.stack((part(norm.weight), part(norm.bias))) for norm in norms),
+                ]
+                for mine, other in zip(ours, theirs, strict=True):
+                    assert_near(part(mine)[index], other, 1e-4)
         assert_near(learner.log_temperature.detach()[k], self.log_temperature.detach())
 
 
@@ -137,8 +138,9 @@ def assert_near(ours: Tensor, theirs: Tensor, relative: float = 1e-5) -> None:
         {},
         {"temperature": 0.3},
         {"target_entropy": 0.7, "log_std_range": (-0.05, 0.05)},  # most log-stds are clamped
+        {"layer_norm": True},
     ],
-    ids=["learned", "fixed", "clamped"],
+    ids=["learned", "fixed", "clamped", "normalised"],
 )
 def test_gradient_steps_are_those_of_plain_torch(
     num_seeds: int, options: dict[str, Any], accelerate: str
@@ -238,8 +240,9 @@ def relative(ours: Tensor, theirs: Tensor) -> float:
         {},
         {"temperature": 0.3, "hidden_sizes": (24, 40, 16)},
         {"target_entropy": 0.7, "log_std_range": (-0.05, 0.05), "hidden_sizes": (32,)},
+        {"layer_norm": True, "hidden_sizes": (24, 40, 16)},
     ],
-    ids=["learned", "fixed", "clamped"],
+    ids=["learned", "fixed", "clamped", "normalised"],
 )
 def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kind: str) -> None:
     layout = RowLayout(obs_size=4, action_size=2)
@@ -289,11 +292,16 @@ def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kin
         assert torch.equal(copied, weight.bfloat16())  # what acts is up to date
 
 
-def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds() -> None:
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds(
+    layer_norm: bool,
+) -> None:
     layout = RowLayout(obs_size=3, action_size=1)
 
     def make_learner(*seeds: int, num_threads: int = 1) -> SACLearner:
-        options = SACOptions(hidden_sizes=(20, 30), bfloat16=True, num_threads=num_threads)
+        options = SACOptions(
+            hidden_sizes=(20, 30), layer_norm=layer_norm, bfloat16=True, num_threads=num_threads
+        )
         return SACLearner(layout, seeds, options)
 
     together, stepwise = make_learner(1, 2, 3, num_threads=3), make_learner(1, 2, 3)

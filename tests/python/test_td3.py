@@ -16,9 +16,11 @@ pytestmark = pytest.mark.usefixtures("recorded")
 small = partial(algorithms.small, "ddpg", total_steps=20_000)
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddpg": {},
-    "td3": {"policy_delay": 3, "target_noise": 0.4, "target_noise_clip": 0.3},
+    "td3": {
+        "policy_delay": 3, "target_noise": 0.4, "target_noise_clip": 0.3, "layer_norm": True,
+    },
     "td3_bc": {"policy_delay": 3, "target_noise": 0.4, "target_noise_clip": 0.3, "alpha": 1.5},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])

@@ -56,7 +56,6 @@ class CompiledEpoch(Accelerator):
     processes learn together, each minibatch's gradient."""
 
     name: ClassVar[str] = "epochs compiled in C++"
-    layer_norm: ClassVar[bool] = True
     bfloat16: ClassVar[bool] = False
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = (*_METHODS, "_columns", "refresh")
@@ -157,7 +156,6 @@ class CompiledBfloat16(CompiledEpoch):
     """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
 
     name: ClassVar[str] = f"epochs compiled in C++, {IN_BFLOAT16}"
-    layer_norm: ClassVar[bool] = False
     bfloat16: ClassVar[bool] = True
 
     @classmethod

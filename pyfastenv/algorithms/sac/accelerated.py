@@ -178,6 +178,8 @@ class CompiledBfloat16(_WholeStep):
         networks = (learner.actor, learner.critic, learner.target)
         if {network.activation for network in networks} != {"relu"} or not options.hidden_sizes:
             return "only for hidden layers of ReLU"
+        if len({bool(network.norm_list) for network in networks}) > 1:
+            return "only where all networks' layers are normalised, or none's"
         size, num_actions = layout.obs_size, layout.action_size
         if (layout.policy_size, layout.critic_size) != (size, size):
             return "only where policy and critic see the same"
@@ -231,6 +233,7 @@ class CompiledBfloat16(_WholeStep):
                 obs_size=learner.layout.obs_size,
                 action_size=learner.layout.action_size,
                 hidden_sizes=list(learner.options.hidden_sizes),
+                layer_norm=bool(learner.actor.norm_list),
                 num_seeds=learner.num_seeds,
                 batch_size=batch_size,
                 num_threads=learner.options.num_threads,

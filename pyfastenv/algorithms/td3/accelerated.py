@@ -123,11 +123,16 @@ class WrittenOut(Accelerator):
         # the slope of policy_loss
         due = learner.critic_optimizer.num_steps % options.policy_delay == 0
         if due or metrics is not None:
-            weights, biases = ([each[:: options.num_critics] for each in x] for x in critic.layers)
+            weights, biases, norms = (
+                [each[:: options.num_critics] for each in x]
+                for x in (*critic.layers, critic.norm_list)
+            )
             with span("forward"):
                 actions, squashed, policy_saved = self._act(actor, batch.obs)
                 inputs = torch.cat((batch.critic_obs, actions), -1)
-                policy_values, saved = mlp_forward(inputs, weights, biases, critic.activation)
+                policy_values, saved = mlp_forward(
+                    inputs, weights, biases, critic.activation, norms
+                )
             slope = self._policy_slope(policy_values, squashed, rows)
         if due:
             with span("backward"):
@@ -139,6 +144,7 @@ class WrittenOut(Accelerator):
                     critic.activation,
                     None,
                     None,
+                    norms,
                     input_columns=columns,
                 )
                 assert by_action is not None
