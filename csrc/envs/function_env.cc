@@ -168,8 +168,8 @@ std::string FunctionEnv::WrongType() const {
   const int *types = model().geom_type, *base = task_->model->geom_type;
   for (int g = 0; g < model().ngeom; ++g) {
     if (types[g] == base[g] || (types[g] >= mjGEOM_SPHERE && types[g] <= mjGEOM_BOX)) continue;
-    return "self.model.geom_type[" + std::to_string(g) +
-           "]: expected a kind from 2 (sphere) to 6 (box), got " + std::to_string(types[g]);
+    return Join("self.model.geom_type[", g, "]: expected a kind from 2 (sphere) to 6 (box), got ",
+                types[g]);
   }
   return {};
 }
