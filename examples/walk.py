@@ -80,8 +80,13 @@ WALK = {
     "env_kwargs": pushes(1.4),
     "eval_env_kwargs": pushes(1.0),
 }
-TASKS = {"go1": "Go1Trot-v0", "rough": "Go1RoughTerrain-v0", "g1": "G1Walk-v0", "t1": "T1Walk-v0"}
-TASKS |= {"berkeley": "BerkeleyHumanoidWalk-v0"}
+TASKS = {
+    "go1": "Go1Trot-v0",
+    "rough": "Go1RoughTerrain-v0",
+    "berkeley": "BerkeleyHumanoidWalk-v0",
+    "g1": "G1Walk-v0",
+    "t1": "T1Walk-v0",
+}
 TRAININGS: dict[str, dict[str, Any]] = {"go1": GO1, "rough": GO1 | GROUNDS}
 TRAININGS |= {name: {f"{name}_steps": STEPS, name: WALK} for name in ("berkeley", "g1", "t1")}
 
