@@ -39,7 +39,8 @@ class Go1(Legged, joints=12, feet=4):
     trunk = "trunk"
     soles: tuple[str, ...] = FEET
     stands = tuple((foot,) for foot in FEET)
-    ccd_iterations, stiffness, damping = 20, 35.0, 0.5
+    stiffness: float | tuple[float, ...] = 35.0
+    ccd_iterations, damping = 20, 0.5
     place, heading, speed, holds = 0.5, 3.14, 0.5, True
 
     misses = memory(3)  # steps, and the sums of errors [m/s, rad/s]

@@ -40,7 +40,7 @@ class Legged(Robot):
         soles: Sites under the feet.
         stands: For each foot the geoms on which it stands.
         collisions: Pairs of geoms whose touch is looked at, too.
-        stiffness: Of the position servos [Nm/rad]; 0: the model's.
+        stiffness: Of the position servos, one for all or one each [Nm/rad]; 0: the model's.
         damping: Of the joints [Nm s/rad]; 0: the model's.
         action_scale: How far an action of 1 moves a servo's target from the default pose [rad].
         soft_limit: Share of joints' ranges beyond which they cost, about the range's middle.
@@ -63,7 +63,8 @@ class Legged(Robot):
     sensors: tuple[str, ...] = TORSO
     soles: tuple[str, ...] = ()
     stands: tuple[tuple[str, ...], ...] = ()
-    stiffness, damping, action_scale, soft_limit = 0.0, 0.0, 0.5, 0.95
+    stiffness: float | tuple[float, ...] = 0.0
+    damping, action_scale, soft_limit = 0.0, 0.5, 0.95
     place, heading, speed, bend, holds = 0.0, 0.0, 0.0, (1.0, 1.0), False
     kick, kick_least, kick_every, kick_duration = 0.0, 0.0, (1.0, 3.0), (0.05, 0.2)
     push_speed, push_velocity, push_every = (0.0, 0.0), (0.0,) * 6, (5.0, 10.0)
@@ -82,9 +83,9 @@ class Legged(Robot):
         model = super().model()
         if self.damping > 0.0:
             model.dof_damping[6:] = self.damping
-        if self.stiffness > 0.0:
+        if np.max(self.stiffness) > 0.0:
             model.actuator_gainprm[:, 0] = self.stiffness
-            model.actuator_biasprm[:, 1] = -self.stiffness
+            model.actuator_biasprm[:, 1] = -model.actuator_gainprm[:, 0]
         return model
 
     def read_sensors(self):

@@ -29,7 +29,8 @@ class Biped(Go1Trot, joints=LEGS, feet=2):
     action_space = gymnasium.spaces.Box(-4.0, 4.0, (LEGS,), np.float64)
     velocity_low, velocity_high = (-1.0, -0.5, -1.0), (1.0, 0.5, 1.0)
     acceleration, phases = (1.0, 1.0, 2.0), (0.0, 0.5)
-    ccd_iterations, stiffness, damping, lift = 0, 0.0, 0.0, 0.0
+    stiffness: float | tuple[float, ...] = 0.0
+    ccd_iterations, damping, lift = 0, 0.0, 0.0
     tempo, swing, swing_width = 1.5, (0.07, 0.1), 0.06
     tracking_ang_vel_weight, trot_weight, landing_weight = 2.0, 2.0, -0.1
     flex, first_leg, least_height, iterations = 0.6, 0, 0.6, 3
@@ -112,19 +113,13 @@ class G1Walk(Biped):
 class T1Walk(Biped):
     """Booster's T1. Its legs are 2.5 and 3 times as stiff as Playground's.
 
-    Attributes:
-        leg_stiffness: Of a leg's position servos [Nm/rad]. Booster's own gym has 200, and 50 for
-            ankles, too stiff for steps of 4 ms (github.com/BoosterRobotics/booster_gym).
+    Booster's own gym has 200 Nm/rad, and 50 for ankles, too stiff for steps of 4 ms
+    (github.com/BoosterRobotics/booster_gym).
     """
 
     scene = "locomotion/t1/xmls/scene_mjx_feetonly_flat_terrain.xml"
     trunk, soles = "Trunk", ("left_foot", "right_foot")
     stands = tuple(tuple(f"{side}_foot_{i}" for i in range(1, 5)) for side in ("left", "right"))
     first_leg, pose_weights, flex = 11, (*(0.0,) * 11, *ORDER), 2.5
-    leg_stiffness = (75.0,) * 4 + (30.0,) * 2
-
-    def model(self):
-        model, legs = super().model(), slice(self.first_leg, self.first_leg + LEGS)
-        model.actuator_gainprm[legs, 0] = self.leg_stiffness * 2
-        model.actuator_biasprm[legs, 1] = -model.actuator_gainprm[legs, 0]
-        return model
+    # head and arms, waist, legs with ankles
+    stiffness = (*(20.0,) * 10, 50.0, *((75.0,) * 4 + (30.0,) * 2) * 2)
