@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import torch
 from algorithms import make as _make
 from forks import fork, forking, status_of, two_processes
+from torch import Tensor, nn
 from trainings import through_a_file
 
 import pyfastenv
@@ -24,6 +26,7 @@ from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO, Config, train
 from pyfastenv.algorithms.ppo.accelerated import CompiledBfloat16, CompiledEpoch
 from pyfastenv.algorithms.ppo.spec import adapted_rate
+from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.nn.policy_spec import ACTIVATIONS
 from pyfastenv.runs import checkpoint
@@ -128,7 +131,7 @@ def _needs_bfloat16() -> None:
         *(("elu", (33, 5, 20), 1_000), ("silu", (40, 17), 2_500)),
     ],
 )
-def test_the_compiled_gradient_in_bfloat16_is_near(
+def test_the_compiled_gradient_in_bfloat16_is_that_of_rounded_factors(
     env_id: str, activation: Any, hidden_sizes: tuple[int, ...], rows: int, layer_norm: bool
 ) -> None:
     """Of a network's every weight, by one block of rows, eight, and eight of two each."""
@@ -136,19 +139,54 @@ def test_the_compiled_gradient_in_bfloat16_is_near(
     options = {"env_id": env_id, "activation": activation, "hidden_sizes": hidden_sizes}
     options |= {"num_steps": max(rows // 4, 8), "total_steps": 10_000, "entropy_coef": 0.01}
     options |= {"layer_norm": layer_norm}
-    exact, rounded = (_make(_config(amp=amp, **options)) for amp in (False, True))
-    steps = rollout(exact.envs, exact.policy_spec(), exact.config.num_steps)
-    packed = exact._pack(exact._samples(steps))
+    plain, compiled = (_make(_config(amp=amp, **options)) for amp in (False, True))
+    steps = rollout(plain.envs, plain.policy_spec(), plain.config.num_steps)
+    packed = plain._pack(plain._samples(steps))
     packed[:, -4] += 0.05 * torch.randn(len(packed))  # as after some updates
     with torch.no_grad():  # a network whose outputs depend on its inputs
-        exact.policy.weight_list[-1].mul_(50.0)
-    rounded.flat.parameter.data.copy_(exact.flat.parameter)
-    assert isinstance(rounded.acceleration.accelerator, CompiledBfloat16)
-    metrics = rounded.acceleration.accelerator._backward(packed[:rows])
-    torch.testing.assert_close(metrics, exact.backward(packed[:rows]), rtol=0.03, atol=0.01)
-    pairs = zip(*(each.flat.cut(each.flat.grad) for each in (rounded, exact)), strict=True)
-    distances = [float((ours - theirs).norm() / theirs.norm()) for ours, theirs in pairs]
-    assert max(distances) < 0.05 and min(distances[: len(hidden_sizes) + 1]) > 1e-5
+        plain.policy.weight_list[-1].mul_(50.0)
+    compiled.flat.parameter.data.copy_(plain.flat.parameter)
+    assert isinstance(compiled.acceleration.accelerator, CompiledBfloat16)
+    metrics = compiled.acceleration.accelerator._backward(packed[:rows])
+
+    def distances() -> list[float]:
+        pairs = zip(*(each.flat.cut(each.flat.grad) for each in (compiled, plain)), strict=True)
+        return [float((ours - theirs).norm() / theirs.norm()) for ours, theirs in pairs]
+
+    plain.backward(packed[:rows])
+    assert min(distances()[: len(hidden_sizes) + 1]) > 1e-5
+    for network in (plain.policy, plain.value):
+        network.forward = _in_bfloat16(network)  # type: ignore[method-assign]
+    torch.testing.assert_close(metrics, plain.backward(packed[:rows]), rtol=1e-3, atol=1e-3)
+    assert max(distances()) < 2e-3
+
+
+def _in_bfloat16(network: MLP) -> Callable[[Tensor], Tensor]:
+    """A pass whose products have bfloat16 factors, in the gradient too."""
+
+    def rounded(x: Tensor) -> Tensor:
+        return x + (x.bfloat16().float() - x).detach()
+
+    def activated(x: Tensor) -> Tensor:
+        """Slopes are kept rounded, but where floats are kept for layer normalisation."""
+        at = x.detach().requires_grad_()
+        y = getattr(nn.functional, network.activation)(at)
+        (slope,) = torch.autograd.grad(y.sum(), at)
+        return y.detach() + (slope if network.norm_list else rounded(slope)) * (x - at.detach())
+
+    def forward(x: Tensor) -> Tensor:
+        x = x[0]
+        layers = zip(network.weight_list, network.bias_list, strict=True)
+        for i, (weight, bias) in enumerate(layers):
+            if i > 0:
+                if network.norm_list:
+                    x = nn.functional.layer_norm(x, x.shape[-1:], *network.norm_list[i - 1][0])
+                x = activated(x)
+            x = rounded(x) @ rounded(weight[0]) + bias[0]
+            x.register_hook(lambda gradient: gradient.bfloat16().float())
+        return x[None]
+
+    return forward
 
 
 @pytest.mark.parametrize("amp", [False, True])
