@@ -71,6 +71,16 @@ class Reordered(Arm):
         obs["frame"] = data.site("tip").xmat.reshape((3, 3))
 
 
+class Renamed(Arm):
+    """As many numbers, one of them by another name, the others elsewhere."""
+
+    def observation(self, data, obs):
+        obs["target"] = self.goal
+        obs["achieved_goal"] = data.site("tip").xpos[:2]
+        obs["observation"] = np.concatenate((data.qpos, data.qvel))
+        obs["frame"] = data.site("tip").xmat.reshape((3, 3))
+
+
 class Apart(Arm):
     """A critic that sees other things than the policy does."""
 

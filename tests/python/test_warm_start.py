@@ -275,6 +275,17 @@ def test_networks_find_what_they_saw_and_heed_no_more_at_first(
             ppo.train(replace(first, run_dir=tmp_path / "c", from_run=tmp_path / "b"))
 
 
+@pytest.mark.parametrize("name", ["ppo", "sac"])
+def test_networks_do_not_take_one_observation_for_another(name: str, tmp_path: Path) -> None:
+    """Where as many numbers have other names, too, and what is known stands elsewhere."""
+    pytest.importorskip("numba")
+    train = algorithm_module(name).train
+    train(small(name, env_id="dict_tasks:Arm", run_dir=tmp_path / "a"))
+    changed = small(name, env_id="dict_tasks:Renamed", run_dir=tmp_path / "b")
+    with pytest.raises(ValueError, match="does not fit: observations stand in another order"):
+        train(replace(changed, from_run=tmp_path / "a"))
+
+
 def test_what_was_learned_offline_goes_on_online(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
