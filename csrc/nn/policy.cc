@@ -18,10 +18,11 @@ float LogTanhDerivative(float u) {
   return 2.0F * (kLogTwo - magnitude - std::log1p(std::exp(-2.0F * magnitude)));
 }
 
-[[noreturn]] void ThrowNotFinite(const double* obs, int size) {
+// The policy reads the components of obs from `begin` to `end`.
+[[noreturn]] void ThrowNotFinite(const double* obs, int begin, int end) {
   const int bad = static_cast<int>(
-      std::find_if_not(obs, obs + size, [](double x) { return std::isfinite(x); }) - obs);
-  if (bad == size) throw std::runtime_error("the policy gave a NaN or infinite action");
+      std::find_if_not(obs + begin, obs + end, [](double x) { return std::isfinite(x); }) - obs);
+  if (bad == end) throw std::runtime_error("the policy gave a NaN or infinite action");
   throw std::runtime_error("the policy was given an observation whose component " +
                            std::to_string(bad) + " is NaN or infinite");
 }
@@ -58,7 +59,8 @@ void Policy::Act(int policy, std::span<const Actor> actors) const {
   mlp_.Forward(policy, {scratches, actors.size()}, outputs);
   for (size_t i = 0; i < actors.size(); ++i) {
     if (!Choose(policy, outputs[i], *actors[i].random, *actors[i].scratch)) {
-      ThrowNotFinite(actors[i].obs + options_.row_begin, mlp_.input_size());
+      const int begin = options_.row_begin;
+      ThrowNotFinite(actors[i].obs, begin, begin + mlp_.input_size());
     }
   }
 }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyfastenv.errors import EnvError
+from pyfastenv.sampling.obs_groups import named_components
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, infos_of_rows
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -23,12 +24,12 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
-def check_observations(obs: Tensor, num_envs: int) -> None:
+def check_observations(obs: Tensor, envs: FastVectorEnv) -> None:
     """Nothing can be learned from observations that are not finite.
 
     Args:
         obs: ``(T * num_envs, obs_size)``, step by step.
-        num_envs: How many.
+        envs: Whose they are.
 
     Raises:
         EnvError: One is not; it names the environment.
@@ -36,7 +37,7 @@ def check_observations(obs: Tensor, num_envs: int) -> None:
     if not (finite := obs.isfinite()).all():
         at, component = (~finite).nonzero()[0].tolist()
         message = f"component {component} of its observation is NaN or infinite"
-        raise EnvError([at % num_envs], [message])
+        raise EnvError([at % envs.num_envs], [named_components(envs, message)])
 
 
 class DeviceSampler:
@@ -101,7 +102,7 @@ class DeviceSampler:
             try:
                 obs, rewards, terminations, truncations, infos = self._envs.step(env_actions)
             except ValueError:
-                check_observations(self._obs, self._envs.num_envs)
+                check_observations(self._obs, self._envs.envs)
                 raise
             storage["rewards"][t] = rewards
             storage["terminations"][t] = terminations

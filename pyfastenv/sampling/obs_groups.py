@@ -7,6 +7,7 @@ space's entries, which are places in one flat row and may overlap.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, Self
 
 from pyfastenv.vector.obs_views import ObsViews
@@ -51,3 +52,15 @@ def places(envs: FastVectorEnv) -> dict[str, Any]:
     columns = {name: (at.start, at.stop) for name, at in groups.items()}
     seen = [(at.start, at.stop) for at in Seen.of(envs)]
     return {"groups": columns, "seen": seen} if groups else {}
+
+
+def named_components(envs: FastVectorEnv, message: str) -> str:
+    """A message in which components of an own task's observation have their names, too."""
+    groups = getattr(envs, "observation_groups", {})
+
+    def with_name(found: re.Match[str]) -> str:
+        at = int(found[1])
+        names = [name for name, place in groups.items() if place.start <= at < place.stop]
+        return "".join([found[0], *(f" (obs[{name!r}])" for name in names)])
+
+    return re.sub(r"component (\d+)", with_name, message)

@@ -20,6 +20,7 @@ from torch import Tensor
 from pyfastenv import _core
 from pyfastenv.errors import EnvError
 from pyfastenv.nn.policy_spec import Exportable, PolicySpec
+from pyfastenv.sampling.obs_groups import named_components
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.rows import info_columns
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -231,8 +232,8 @@ def rollout(
         out.episodes = _episodes(envs.run_rollout(policy, ids, num_steps, arrays))
     except EnvError as error:
         out.episodes = _episodes(cast(dict[str, Any], error.results))
-        error.results = out
-        raise
+        messages = [named_components(envs, message) for message in error.messages]
+        raise EnvError(error.env_ids, messages, out) from None
     return out
 
 

@@ -157,7 +157,7 @@ class SeedCollector:
             EnvError: An observation is not finite: nothing could be learned from it.
         """
         for obs in (new.obs, new.next_obs):
-            check_observations(obs, self.envs.num_envs)
+            check_observations(obs, self.envs)
         actions = self.actions.to_unit(new.actions)
         self.obs = self._by_seed(new.obs)
         self.ended = self._by_seed(new.ended[:, None])[..., 0]

@@ -196,5 +196,11 @@ def test_an_observation_that_is_no_number_is_named_when_it_is_learned_from(
         policy_factory=own_network if own else None,
         **({} if algorithm == "ppo" else {"learning_starts": 30}),
     )
-    with pytest.raises(EnvError, match=r"component 1 (is|of its observation is) NaN or infinite"):
+    message = r"component 1 \(obs\['steps'\]\) (is|of its observation is) NaN or infinite"
+    with pytest.raises(EnvError, match=message):
         module.train(config)
+    if algorithm == "ppo":  # whose policy sees the second observation alone
+        config.run_dir = tmp_path / "part"
+        config.env_kwargs["observation_dict"] = {"policy": "steps", "critic": ("state", "steps")}
+        with pytest.raises(EnvError, match=message):
+            module.train(config)
