@@ -52,17 +52,18 @@ class OffPolicyConfig(LearnerConfig):
     """Between these two environment steps the discount goes from gamma to the third number (1 minus
     the discount geometrically, François-Lavet et al. 2015, arXiv:1512.02011); None: it stays."""
     n_step: int = field(default=1, metadata=at_least(1))
-    """Steps whose rewards a target has before the critics' value of what follows; fewer where the
-    episode ends (n-step returns, not corrected for the policy having changed since)."""
+    """Steps whose rewards a target sums up before the critics' value of what follows; fewer where
+    the episode ends (n-step returns, not corrected for the policy having changed since)."""
     her_goals: int = field(default=0, metadata=at_least(0))
-    """Hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495): for each replayed
-    step as it was so many with a goal that its episode reached afterwards; 0: none."""
+    """How many replayed steps get a goal that their episode reached afterwards, for each that keeps
+    its own (hindsight experience replay: Andrychowicz et al. 2017, arXiv:1707.01495); 0: none."""
     tau: float = field(default=0.005, metadata=FRACTION)
     """How far the target networks follow with each gradient step."""
     anneal_to: float = field(default=1.0, metadata=FRACTION)
     """The share of themselves that learning rates fall to along a cosine; 1: they stay."""
     anneal_steps: int | None = field(default=None, metadata=at_least(1) | MAY_DIFFER)
-    """Environment steps until they have; None: total_steps as they were when the run began."""
+    """Environment steps until learning rates have fallen to anneal_to; None: total_steps as they
+    were when the run began."""
     torch_threads: int = 2
     """Threads of PyTorch's own operations."""
 

@@ -71,8 +71,8 @@ class Config(OffPolicyConfig):
     buffer_size: int = field(default=100_000, metadata=at_least(1))
     """Pictures that each seed remembers, each once: a transition takes one, an episode one more."""
     n_step: int = field(default=3, metadata=at_least(1))
-    """Steps whose rewards a target has before the critics' value of what follows; fewer where the
-    episode ends."""
+    """Steps whose rewards a target sums up before the critics' value of what follows; fewer where
+    the episode ends."""
     tau: float = 0.01
     """How far the target critics follow with each gradient step."""
     learning_rate: float = field(default=1e-4, metadata=POSITIVE)
