@@ -176,7 +176,7 @@ def test_ids_without_a_rule(env_id: str) -> None:
 def test_arguments_that_the_observation_does_not_show() -> None:
     for bounds in ((-20.0, 100.0), (-100.0, 99.0), (-10.0, 10.5)):
         envs = pyfastenv.make_vec("Hopper-v5", healthy_state_range=bounds)
-        with pytest.raises(ValueError, match=r"^Hopper-v5: no .* clipped to ±10 .*: Ant-v5, "):
+        with pytest.raises(ValueError, match=r"^Hopper-v5: no .* clipped to ±10 .* 10 and 100$"):
             termination_rule(envs)
     termination_rule(pyfastenv.make_vec("Hopper-v5", healthy_state_range=(-math.inf, 1000.0)))
 

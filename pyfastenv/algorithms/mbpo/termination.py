@@ -66,17 +66,14 @@ def termination_rule(envs: FastVectorEnv) -> Rule:
     kwargs = envs._env_kwargs
     try:
         if not has_termination_rule(envs.env_id):
-            raise _NotObservable("none is written for it")
+            raise _NotObservable(f"none is written for it; these ids have one: {', '.join(_ids())}")
         if envs.frame_stack > 1:
             raise _NotObservable(f"frame_stack is {envs.frame_stack}, and it reads one observation")
         if not kwargs.get("terminate_when_unhealthy", True):
             return _never()
         return _RULES[_family(envs.env_id)](**kwargs)
     except _NotObservable as reason:
-        raise ValueError(
-            f"{envs.env_id}: no termination rule, because {reason}; "
-            f"these ids have one: {', '.join(_ids())}"
-        ) from None
+        raise ValueError(f"{envs.env_id}: no termination rule, because {reason}") from None
 
 
 def _ids() -> list[str]:
