@@ -55,7 +55,7 @@ def places(envs: FastVectorEnv) -> dict[str, Any]:
 
 
 def named_components(envs: FastVectorEnv, message: str) -> str:
-    """A message in which components of an own task's observation have their names, too."""
+    """A message about a component that is NaN, with its name too if an own task observes it."""
     groups = getattr(envs, "observation_groups", {})
 
     def with_name(found: re.Match[str]) -> str:
@@ -63,4 +63,4 @@ def named_components(envs: FastVectorEnv, message: str) -> str:
         names = [name for name, place in groups.items() if place.start <= at < place.stop]
         return "".join([found[0], *(f" (obs[{name!r}])" for name in names)])
 
-    return re.sub(r"component (\d+)", with_name, message)
+    return re.sub(r"component (\d+)(?= .*NaN or infinite)", with_name, message)
