@@ -41,10 +41,11 @@ class Sawyer(Task):
 
     What a subclass says: its model, and the range of the numbers that an episode draws; ``arrange``
     writes those into the model, ``start`` begins an episode with them, ``see_things`` says where
-    the things are, ``judge`` what a step was worth.
+    the things are, if they are not a body, ``judge`` what a step was worth.
 
     Attributes:
         file: The model's, for :func:`metaworld_file`.
+        thing: The body of the one thing that is seen.
         low: The least of an episode's numbers, places of things and of the goal [m].
         high: The greatest, likewise.
         apart: Of six numbers, how far the goal is from the thing at least, in x and y [m].
@@ -58,7 +59,7 @@ class Sawyer(Task):
         rand_vec: An episode's numbers, if they are not all zero; else each episode draws its own.
     """
 
-    file = ""
+    file, thing = "", "obj"
     frame_skip = 5
     up_to_date, passive_reset, moves_mocap = True, False, True
     max_episode_steps = 500
@@ -84,6 +85,7 @@ class Sawyer(Task):
         model = self.model
         for weld in np.flatnonzero(model.eq_type == int(mujoco.mjtEq.mjEQ_WELD)):
             model.eq_data[weld, :11] = (0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 5)
+        self.thing_id = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, self.thing)
         self.seen_low = np.concatenate((_LOW, _LOW, self.goal_low))
         self.seen_high = np.concatenate((_HIGH, _HIGH, self.goal_high))
 
@@ -186,6 +188,10 @@ class Sawyer(Task):
         opening = np.linalg.norm(data.body("rightclaw").xpos - data.body("leftclaw").xpos)
         self.now[3] = np.clip(opening / 0.1, 0.0, 1.0)
         self.see_things(data)
+
+    def see_things(self, data):
+        """Writes where the things are into ``now``."""
+        see(self.now, 0, data.xpos[self.thing_id], data.xquat[self.thing_id])
 
     def show(self):
         self.seen[:18], self.seen[18:36] = self.now, self.previous

@@ -30,10 +30,6 @@ class BinPicking(Sawyer):
         self.put_down(data, numbers, data.body("obj").xpos[2])
         self.goal[:] = data.body("bin_goal").xpos
 
-    def see_things(self, data):
-        block = data.body("obj")
-        see(self.now, 0, block.xpos, block.xquat)
-
     def judge(self, data, action):
         hand, block = self.seen[:3], self.seen[4:7]
         left = np.linalg.norm(block - self.goal)
@@ -68,10 +64,6 @@ class PickOutOfHole(Sawyer):
     def start(self, data, numbers):
         self.thing_start[:], self.goal[:] = numbers[:3], numbers[3:]
         self.put(data, self.thing_start)
-
-    def see_things(self, data):
-        block = data.body("obj")
-        see(self.now, 0, block.xpos, block.xquat)
 
     def judge(self, data, action):
         block, tcp = self.seen[4:7], self.tcp(data)
@@ -138,7 +130,7 @@ class ShelfPlace(Sawyer):
 class Basketball(Sawyer):
     """Dunk a ball into a basket."""
 
-    file = "sawyer_basketball"
+    file, thing = "sawyer_basketball", "bsktball"
     model_fields = ("body_pos",)
     low, high = (-0.1, 0.6, 0.0299, -0.1, 0.85, 0.0), (0.1, 0.7, 0.0301, 0.1, 0.9 + 1e-7, 0.0)
     goal_low = (-0.1, 0.85 - 0.083, 0.2499)
@@ -152,10 +144,6 @@ class Basketball(Sawyer):
     def start(self, data, numbers):
         self.put_down(data, numbers, self.height)
         self.goal[:] = data.site("goal").xpos
-
-    def see_things(self, data):
-        ball = data.body("bsktball")
-        see(self.now, 0, ball.xpos, ball.xquat)
 
     def judge(self, data, action):
         ball, scale = self.seen[4:7], np.array((1.0, 1.0, 2.0))
@@ -177,7 +165,7 @@ class Basketball(Sawyer):
 class BoxClose(Sawyer):
     """Put the lid on a box."""
 
-    file = "sawyer_box"
+    file, thing = "sawyer_box", "top_link"
     model_fields = ("body_pos",)
     low, high = (-0.05, 0.5, 0.02, -0.1, 0.7, 0.133), (0.05, 0.55, 0.02, 0.1, 0.8, 0.133)
     hand_start, apart = single(0.0, 0.6, 0.2), 0.25
@@ -192,10 +180,6 @@ class BoxClose(Sawyer):
         for _ in range(self.frame_skip):
             mujoco.mj_step(self.model, data)
         self.put(data, self.thing_start)
-
-    def see_things(self, data):
-        lid = data.body("top_link")
-        see(self.now, 0, lid.xpos, lid.xquat)
 
     def judge(self, data, action):
         grasp = np.clip((np.clip(action[3], -1.0, 1.0) + 1.0) / 2.0, 0.0, 1.0)

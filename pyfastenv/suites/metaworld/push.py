@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from pyfastenv.suites.metaworld.base import LONG_TAIL, both, orientation, see, single, tolerance
+from pyfastenv.suites.metaworld.base import (
+    LONG_TAIL,
+    Sawyer,
+    both,
+    orientation,
+    see,
+    single,
+    tolerance,
+)
 from pyfastenv.suites.metaworld.reach import Reach
 
 
@@ -85,11 +93,7 @@ class PickPlace(Push):
     """Pick a puck up and place it at the goal, which may be in the air."""
 
     file, radius = "sawyer_pick_place_v3", 0.07
-    low, high = Reach.low, Reach.high
-
-    def start(self, data, numbers):
-        self.goal[:], self.thing_start[:] = numbers[3:], numbers[:3]
-        self.put(data, numbers[:3])
+    low, high, start = Reach.low, Reach.high, Reach.start
 
     def cage(self, y, side, thing, radius, pad):
         # MetaWorld's margin is of where the pads are now, not of where they were
@@ -108,10 +112,7 @@ class PickPlaceWall(PushWall):
 
     file = "sawyer_pick_place_wall_v3"
     low, high = (-0.05, 0.6, 0.015, -0.05, 0.85, 0.05), (0.05, 0.65, 0.015, 0.05, 0.9, 0.3)
-
-    def start(self, data, numbers):
-        self.goal[:], self.thing_start[:] = numbers[3:], numbers[:3]
-        self.put(data, numbers[:3])
+    start = Reach.start
 
     def grasp(self, data, action):
         _, gripped = self.caging(data, action, self.seen[4:7], 0.015, 0.05, 0.005, 1.0)
@@ -133,15 +134,11 @@ class HandInsert(Push):
 
     file, hand_start = "sawyer_table_with_hole", single(0.0, 0.6, 0.2)
     low, high = (-0.1, 0.6, 0.05, -0.04, 0.8, -0.0201), (0.1, 0.7, 0.05, 0.04, 0.88, -0.0199)
-    hand_low = (-0.5, 0.4, -0.15)
+    hand_low, see_things = (-0.5, 0.4, -0.15), Sawyer.see_things
 
     def start(self, data, numbers):
         self.goal[:] = numbers[3:]
         self.put_down(data, numbers, 0.05)
-
-    def see_things(self, data):
-        block = data.body("obj")
-        see(self.now, 0, block.xpos, block.xquat)
 
     def worth(self, gap, left, margin, grasp, in_place):
         reward = both(grasp, in_place)

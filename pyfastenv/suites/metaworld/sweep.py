@@ -29,10 +29,6 @@ class Sweep(Sawyer):
         self.goal[1] = numbers[1]
         self.put_down(data, numbers, 0.02)
 
-    def see_things(self, data):
-        block = data.body("obj")
-        see(self.now, 0, block.xpos, block.xquat)
-
     def target(self):
         return self.goal
 
