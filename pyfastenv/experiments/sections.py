@@ -88,7 +88,8 @@ def run(
                 else:
                     mine = made if isinstance(made, dict) else {"rows": rows}
                     results[section] = facts | {"duration_s": seconds} | mine
-                    results = {name: results[name] for name in sections if name in results}
+                    order = dict.fromkeys((*sections, *results))  # what others wrote comes last
+                    results = {name: results[name] for name in order if name in results}
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_text(path, json.dumps(results, indent=1) + "\n")
         except Exception:

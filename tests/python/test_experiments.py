@@ -243,11 +243,13 @@ def test_a_benchmark_keeps_its_sections_one_by_one(
     kept = json.loads(path.read_text())
     assert [row["rate"] for row in kept["fast"]["rows"]] == [1.5, 2.5]
     assert [row["rate"] for row in kept["broken"]["rows"]] == [3.5]
+    path.write_text(json.dumps({"another": {"rate": 9}} | kept))  # whose program knows more
     sections.run("turns", parts, replace(options, only=("whole",)), template=template)
     both = json.loads(path.read_text())
-    assert list(both) == list(parts) and both["fast"] == kept["fast"] and both["whole"]["rate"] == 7
+    assert list(both) == [*parts, "another"] and both["another"] == {"rate": 9}
+    assert both["fast"] == kept["fast"] and both["whole"]["rate"] == 7
     page = path.with_suffix(".md")
-    assert page.read_text() == "whole fast broken 1.5\n"
+    assert page.read_text() == "whole fast broken another 1.5\n"
     page.unlink()
     sections.run("turns", parts, replace(options, report_only=True), template=template)
     assert page.exists() and json.loads(path.read_text()) == both
