@@ -122,17 +122,21 @@ class OffPolicy(ABC, Generic[C]):
     def policies(self) -> PolicySpec | list[TorchPolicy]:
         """The K policies, as they explore."""
 
-    @abstractmethod
     def step(self, metrics: dict[str, float]) -> None:
-        """:meth:`advance`, and all that falls due before and after it."""
+        """:meth:`advance`, and in subclasses all that falls due before and after it."""
+        self.advance(self.config.num_steps)
 
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Independent minibatches ``(count, K, B, width)``, and the noise of their steps."""
-        size = self.config.batch_size
-        uniform = self.streams.uniform(count, size)
-        rows = self.replayed(self.env_pool.indices(uniform, self.newest()))
+        """Minibatches ``(count, K, B, width)``, and the noise of their steps."""
+        size = self.config.batch_size // distributed.world_size()
+        rows = self.draw_rows(count, size)
         noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
         return rows, noise
+
+    def draw_rows(self, count: int, size: int) -> Tensor:
+        """Independent minibatches ``(count, K, size, width)``."""
+        uniform = self.streams.uniform(count, size)
+        return self.replayed(self.env_pool.indices(uniform, self.newest()))
 
     def newest(self) -> Tensor | None:
         """How many of each seed's latest transitions are replayed, ``(K,)``; None: all."""

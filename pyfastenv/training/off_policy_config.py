@@ -101,6 +101,11 @@ class OffPolicyConfig(LearnerConfig):
         """Bound of normalised observations, 0: none; None: networks see them as they are."""
         return None
 
+    @property
+    def num_steps(self) -> int:
+        """Steps of each environment between copies of the policy into the pool."""
+        return 1
+
     def fewest_starts(self) -> int:
         """Without so many random steps nothing can be learned."""
         return 0
@@ -155,8 +160,10 @@ class OffPolicyConfig(LearnerConfig):
 
 @dataclass(kw_only=True)
 class NormalizingConfig(OffPolicyConfig):
-    """Options of algorithms that may normalise what their networks see."""
+    """Options of algorithms whose networks act in the pool, and may see normalised numbers."""
 
+    num_steps: int = field(default=1, metadata=at_least(1))
+    """Steps of each environment between copies of the policy into the pool."""
     normalize_obs: bool = False
     """Observations are normalised by their running mean and standard deviation."""
     obs_clip: float = field(default=10.0, metadata=at_least(0))

@@ -99,15 +99,14 @@ def teacher_of(env_id: str) -> Path:
 
 
 def kind_of(name: str) -> Any:
-    """The class that an algorithm's module trains."""
+    """The class that an algorithm's module trains: its last one."""
     module = algorithm_module(name)
-    (kind,) = (
+    *_, kind = (
         each
         for each in vars(module).values()
         if inspect.isclass(each)
         and each.__module__ == module.__name__
         and hasattr(each, "iterate")
-        and not inspect.isabstract(each)
     )
     return kind
 

@@ -61,8 +61,6 @@ class Config(NormalizingConfig):
     """The environment, whose actions are discrete; `pyfastenv envs` lists them."""
     total_steps: int = 100_000
     """Environment steps to train for, of each seed."""
-    num_steps: int = field(default=1, metadata=at_least(1))
-    """Steps of each environment between copies of the network into the pool."""
     learning_starts: int = 1_000
     """Environment steps with uniformly random actions before learning begins, all at once."""
     buffer_size: int = 100_000
@@ -263,10 +261,6 @@ class DQN(OffPolicy[Config]):
             epsilon=self.config.epsilon_at(self.global_step),
             **self.normalizer.spec_fields(self.layout.policy),
         )
-
-    def step(self, metrics: dict[str, float]) -> None:
-        """Steps of every environment, and the gradient steps that belong to them."""
-        self.advance(self.config.num_steps)
 
 
 train, load_policy = entry_points(lambda: DQN)

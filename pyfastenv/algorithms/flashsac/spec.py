@@ -363,15 +363,11 @@ class FlashSAC(OffPolicy[Config]):
         """Takes the size of new returns."""
         self.reward_scale.update(self.layout.rewards(rows), self.collector.ended)
 
-    def step(self, metrics: dict[str, float]) -> None:
-        """A step of every environment, and the gradient steps that belong to it."""
-        self.advance(1)
-
-    def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Independent minibatches ``(count, K, B, width)`` with scaled rewards, and their noise."""
-        rows, noise = super().draw(count)
+    def draw_rows(self, count: int, size: int) -> Tensor:
+        """Independent minibatches ``(count, K, size, width)`` with scaled rewards."""
+        rows = super().draw_rows(count, size)
         self.layout.rewards(rows).mul_(self.reward_scale.factors().to(self.device)[:, None])
-        return rows, noise
+        return rows
 
 
 train, load_policy = entry_points(lambda: FlashSAC)

@@ -305,16 +305,14 @@ class MBPO(SACTraining[Config]):
 
     # ---- the policy --------------------------------------------------------------------------
 
-    def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Minibatches of mostly predicted transitions, and their noise."""
-        size = self.config.batch_size
+    def draw_rows(self, count: int, size: int) -> Tensor:
+        """Minibatches of mostly predicted transitions, ``(count, K, size, width)``."""
         num_real = int(self.config.real_ratio * size)
         parts = []
         for pool, part in ((self.env_pool, num_real), (self.model_pool, size - num_real)):
             if part > 0:
                 parts.append(pool.draw(self.streams.uniform(count, part)))
-        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
-        return torch.cat(parts, 2), noise
+        return torch.cat(parts, 2)
 
 
 def _padded(rows: Tensor, multiple: int) -> Tensor:

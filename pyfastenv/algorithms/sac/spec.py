@@ -25,7 +25,7 @@ from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least, check_fixed
+from pyfastenv.runs.options import POSITIVE, WIDTHS, check_fixed
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
@@ -81,8 +81,6 @@ class Config(SACConfig, NormalizingConfig):
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
-    num_steps: int = field(default=1, metadata=at_least(1))
-    """Steps of each environment between copies of the policy into the pool."""
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -313,10 +311,6 @@ class SACTraining(OffPolicy[C]):
 
 class SAC(SACTraining[Config]):
     """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
-
-    def step(self, metrics: dict[str, float]) -> None:
-        """Steps of every environment, and the gradient steps that belong to them."""
-        self.advance(self.config.num_steps)
 
 
 train, load_policy = entry_points(lambda: SAC)

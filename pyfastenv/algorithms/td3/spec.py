@@ -62,8 +62,6 @@ class Config(NormalizingConfig):
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
-    num_steps: int = field(default=1, metadata=at_least(1))
-    """Steps of each environment between copies of the policy into the pool."""
     learning_starts: int = 25_000
     """Environment steps with uniformly random actions before learning begins, all at once."""
     policy_learning_rate: float = field(default=3e-4, metadata=POSITIVE)
@@ -296,17 +294,10 @@ class TD3(OffPolicy[Config]):
             **self.normalizer.spec_fields(self.layout.policy),
         )
 
-    def step(self, metrics: dict[str, float]) -> None:
-        """Steps of every environment, and the gradient steps that belong to them."""
-        self.advance(self.config.num_steps)
-
-    def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Independent minibatches ``(count, K, B, width)``, and noise."""
-        size = self.config.batch_size // distributed.world_size()
+    def draw_rows(self, count: int, size: int) -> Tensor:
+        """Independent minibatches ``(count, K, size, width)``."""
         there = int(self.env_pool.sizes[0])  # seeds step alike: as many rows each
-        rows = self.replayed(self.streams.integers(there, count, size))
-        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
-        return rows, noise
+        return self.replayed(self.streams.integers(there, count, size))
 
 
 train, load_policy = entry_points(lambda: TD3)
