@@ -198,6 +198,18 @@ class ActorCritic(ABC):
         flat = FlatParameters([target])
         return target.requires_grad_(False), flat
 
+    def add_optimizers(self, policy: Sequence[Any], critic: Sequence[Any], **options: Any) -> None:
+        """Makes Adam for the policy's modules and parameters, and for the critics'.
+
+        Args:
+            policy, critic: As of :class:`FlatParameters`.
+            **options: As of :class:`FlatAdam`.
+        """
+        self.flat_policy, self.flat_critic = FlatParameters(policy), FlatParameters(critic)
+        policy_lr, critic_lr = self.options.policy_learning_rate, self.options.critic_learning_rate
+        self.policy_optimizer = FlatAdam(self.flat_policy, lr=policy_lr, **options)
+        self.critic_optimizer = FlatAdam(self.flat_critic, lr=critic_lr, **options)
+
     # ---- stepping ----------------------------------------------------------------------------
 
     def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
@@ -251,6 +263,7 @@ class ActorCritic(ABC):
         return bool(self.flat_policy.parameter.detach().sum().isfinite())
 
     flat_policy: FlatParameters
+    flat_critic: FlatParameters
     policy_optimizer: FlatAdam
     critic_optimizer: FlatAdam
 

@@ -104,9 +104,7 @@ def kind_of(name: str) -> Any:
     *_, kind = (
         each
         for each in vars(module).values()
-        if inspect.isclass(each)
-        and each.__module__ == module.__name__
-        and hasattr(each, "iterate")
+        if inspect.isclass(each) and each.__module__ == module.__name__ and hasattr(each, "iterate")
     )
     return kind
 

@@ -24,8 +24,7 @@ from torch import Tensor, nn
 from pyfastenv.algorithms.sac.spec import target_update
 from pyfastenv.algorithms.td3.spec import Networks, TD3Options, critic_loss, critic_values
 from pyfastenv.nn.functional import random_shift
-from pyfastenv.nn.networks import FlatParameters, NetworkStack
-from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
@@ -284,10 +283,7 @@ class DrQv2Learner(ActorCritic):
             Recipe(critic, num_encoded + num_actions, 1, per_seed=options.num_critics),
         )
         self.target_critic, self.flat_target_critic = self.add_target(self.critic)
-        self.flat_policy = FlatParameters([self.actor])
-        self.flat_critic = FlatParameters([self.encoder, self.critic])
-        self.policy_optimizer = FlatAdam(self.flat_policy, lr=options.policy_learning_rate)
-        self.critic_optimizer = FlatAdam(self.flat_critic, lr=options.critic_learning_rate)
+        self.add_optimizers([self.actor], [self.encoder, self.critic])
         self.networks = {
             "encoder": self.encoder,
             "actor": self.actor,

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from pyfastenv.algorithms.flashsac.accelerated import CompiledNetworks
 from pyfastenv.algorithms.sac.spec import METRICS, PolicyLoss, target_update, temperature_loss
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
-from pyfastenv.nn.networks import FlatParameters, learning
-from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.networks import learning
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 from pyfastenv.runs.options import POSITIVE, at_least
@@ -211,14 +210,7 @@ class FlashSACLearner(ActorCritic):
         self.target, self.flat_target = self.add_target(self.critic)
         start = math.log(options.first_temperature)
         self.log_temperature = nn.Parameter(torch.full((len(seeds),), start, device=self.device))
-        self.flat_policy = FlatParameters([self.actor, self.log_temperature])
-        self.flat_critic = FlatParameters([self.critic])
-        self.policy_optimizer = FlatAdam(
-            self.flat_policy, lr=options.policy_learning_rate, fused=True
-        )
-        self.critic_optimizer = FlatAdam(
-            self.flat_critic, lr=options.critic_learning_rate, fused=True
-        )
+        self.add_optimizers([self.actor, self.log_temperature], [self.critic], fused=True)
         self.networks = {"actor": self.actor, "critic": self.critic, "target": self.target}
         most = options.max_return
         self.bins = torch.linspace(-most, most, options.num_bins).to(self.device)

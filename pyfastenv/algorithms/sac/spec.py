@@ -21,8 +21,6 @@ from torch import Tensor, nn
 
 from pyfastenv.algorithms.sac.accelerated import Compiled, CompiledBfloat16, WrittenOut
 from pyfastenv.nn.functional import squashed_gaussian
-from pyfastenv.nn.networks import FlatParameters
-from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.options import POSITIVE, WIDTHS, check_fixed
@@ -212,11 +210,7 @@ class SACLearner(ActorCritic):
         start = math.log(1.0 if options.temperature is None else options.temperature)
         self.log_temperature = nn.Parameter(torch.full((len(seeds),), start, device=self.device))
         with_temperature = [self.log_temperature] if self.learns_temperature else []
-        self.flat_policy = FlatParameters([self.actor, *with_temperature])
-        self.flat_critic = FlatParameters([self.critic])
-        policy_lr, critic_lr = options.policy_learning_rate, options.critic_learning_rate
-        self.policy_optimizer = FlatAdam(self.flat_policy, lr=policy_lr, fused=True)
-        self.critic_optimizer = FlatAdam(self.flat_critic, lr=critic_lr, fused=True)
+        self.add_optimizers([self.actor, *with_temperature], [self.critic], fused=True)
         self.networks = {"actor": self.actor, "critic": self.critic, "target": self.target}
         entropy = options.target_entropy
         self.target_entropy = -float(num_actions) if entropy is None else entropy

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from pyfastenv.algorithms.sac.spec import target_update
 from pyfastenv.algorithms.td3.accelerated import WrittenOut
 from pyfastenv.nn.networks import FlatParameters
-from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
@@ -200,10 +199,7 @@ class TD3Learner(ActorCritic):
         distributed.broadcast([*self.actor.parameters(), *self.critic.parameters()])
         self.target_actor, self.flat_target_policy = self.add_target(self.actor)
         self.target_critic, self.flat_target_critic = self.add_target(self.critic)
-        self.flat_policy = FlatParameters([self.actor])
-        self.flat_critic = FlatParameters([self.critic])
-        self.policy_optimizer = FlatAdam(self.flat_policy, lr=options.policy_learning_rate)
-        self.critic_optimizer = FlatAdam(self.flat_critic, lr=options.critic_learning_rate)
+        self.add_optimizers([self.actor], [self.critic])
         self.networks = {
             "actor": self.actor,
             "critic": self.critic,
