@@ -24,7 +24,3 @@ class BallInCupCatch(SuiteTask):
         room = self.model.site("target").size - self.model.geom("ball").size[0]
         offset = np.abs(data.site("target").xpos - data.body("ball").xpos)
         return 1.0 if offset[0] < room[0] and offset[2] < room[2] else 0.0
-
-    def observation(self, data, obs):
-        obs["position"] = data.qpos
-        obs["velocity"] = data.qvel

@@ -16,13 +16,21 @@ class SuiteTask(Task):
     """A task with dm_control's conventions; a domain says ``reward(self, data)``.
 
     ``step`` needs no more: dm_control's suite ends episodes by their time alone (but for LQR).
+    Unless a domain says else, an episode starts with any joints, and all of the state is seen.
     """
 
     up_to_date = True
 
+    def reset(self, data, rng):
+        draw_joints(self.model, data, rng)
+
     def step(self, data):
         self.simulate(data)
         return self.reward(data), False
+
+    def observation(self, data, obs):
+        obs["position"] = data.qpos
+        obs["velocity"] = data.qvel
 
 
 class SuiteModel:

@@ -2,16 +2,13 @@
 
 import numpy as np
 
-from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask, draw_joints, small_control
+from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask, small_control
 from pyfastenv.suites.dm_control.rewards import LINEAR, tolerance
 
 
 class HopperStand(SuiteTask):
     model = SuiteModel("hopper")
     frame_skip = 4
-
-    def reset(self, data, rng):
-        draw_joints(self.model, data, rng)
 
     def standing(self, data):
         height = data.body("torso").xipos[2] - data.body("foot").xipos[2]

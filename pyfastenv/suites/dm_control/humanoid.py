@@ -64,6 +64,4 @@ class HumanoidRun(HumanoidStand):
 
 
 class HumanoidRunPureState(HumanoidRun):
-    def observation(self, data, obs):
-        obs["position"] = data.qpos
-        obs["velocity"] = data.qvel
+    observation = SuiteTask.observation

@@ -25,10 +25,6 @@ class LqrLqr21(SuiteTask):
         at_rest = np.linalg.norm(np.concatenate((data.qpos, data.qvel))) < 1e-6
         return 1 - (state_cost + control_cost * 0.1), at_rest
 
-    def observation(self, data, obs):
-        obs["position"] = data.qpos
-        obs["velocity"] = data.qvel
-
 
 class LqrLqr62(LqrLqr21):
     model = SuiteModel("lqr", lambda lqr: lqr.get_model_and_assets(6, 2, np.random.RandomState(0)))

@@ -2,24 +2,17 @@
 
 import numpy as np
 
-from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask, draw_joints, small_control
+from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask, small_control
 from pyfastenv.suites.dm_control.rewards import tolerance
 
 
 class PointMassEasy(SuiteTask):
     model = SuiteModel("point_mass")
 
-    def reset(self, data, rng):
-        draw_joints(self.model, data, rng)
-
     def reward(self, data):
         size = self.model.geom("target").size[0]
         distance = np.linalg.norm(data.geom("target").xpos - data.geom("pointmass").xpos)
         return tolerance(distance, (0.0, size), size) * small_control(data)
-
-    def observation(self, data, obs):
-        obs["position"] = data.qpos
-        obs["velocity"] = data.qvel
 
 
 class PointMassHard(PointMassEasy):

@@ -2,16 +2,13 @@
 
 import numpy as np
 
-from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask, draw_joints
+from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask
 from pyfastenv.suites.dm_control.rewards import LINEAR, tolerance
 
 
 class WalkerStand(SuiteTask):
     model = SuiteModel("walker")
     frame_skip = 10
-
-    def reset(self, data, rng):
-        draw_joints(self.model, data, rng)
 
     def standing(self, data):
         torso = data.body("torso")
