@@ -9,8 +9,10 @@ import torch
 from algorithms import make, small
 from small_learners import as_sequential
 from torch import nn
+from torch.testing import assert_close
 
 from pyfastenv.algorithms import dqn
+from pyfastenv.experiments.baselines.plain import descend, follow
 from pyfastenv.training.actor_critic import Batch
 
 
@@ -48,18 +50,14 @@ def test_gradient_steps_are_those_of_plain_torch(
                 loss = 0.5 * nn.functional.mse_loss(values, goals)
             else:
                 loss = nn.functional.huber_loss(values, goals, delta=delta)
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
+            descend(adam, loss)
             if step % every == 0:
-                for slow, fast in zip(target.parameters(), network.parameters(), strict=True):
-                    slow.data = (1.0 - tau) * slow.data + tau * fast.data
+                follow(target, network, tau)
             assert metrics[0, k].item() == pytest.approx(loss.item(), rel=1e-4)
     for name, theirs in (("actor", networks), ("target", targets)):
         for k, each in enumerate(theirs):
             ours = as_sequential(getattr(learner, name), k)
-            for a, b in zip(ours.parameters(), each.parameters(), strict=True):
-                torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+            assert_close([*ours.parameters()], [*each.parameters()], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -81,7 +79,7 @@ def test_rows_are_the_steps_of_the_environment(own: bool) -> None:
         env.reset()
         env.state = obs.double().numpy()
         expected, _, terminated, *_ = env.step(int(action))
-        torch.testing.assert_close(next_obs, torch.from_numpy(expected), rtol=1e-4, atol=1e-5)
+        assert_close(next_obs, torch.from_numpy(expected), rtol=1e-4, atol=1e-5)
         assert continues == 1.0 - terminated
         ends += terminated
     assert 3 < ends < 40

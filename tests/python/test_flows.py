@@ -9,6 +9,7 @@ from cuda_checks import no_synchronisation
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
+from pyfastenv.experiments.baselines.plain import descend
 from pyfastenv.nn.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
 F64 = torch.float64
@@ -252,9 +253,7 @@ def test_log_ratio_of_two_gaussians() -> None:
         losses = donsker_varadhan_loss(
             coupled.log_ratio(draw(model, 256)), coupled.log_ratio(draw(env, 256))
         )
-        optimiser.zero_grad()
-        losses.sum().backward()
-        optimiser.step()
+        descend(optimiser, losses.sum())
     with torch.no_grad():
         x = torch.cat((draw(model, 2000), draw(env, 2000)), 1)
         ratio = coupled.log_ratio(x)

@@ -19,6 +19,7 @@ from trainings import assert_equal
 
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, WrittenOut
 from pyfastenv.algorithms.sac.spec import METRICS, SAC, Config, SACLearner, SACOptions
+from pyfastenv.experiments.baselines.plain import descend, follow
 from pyfastenv.runs import saved
 from pyfastenv.runs.evaluation import make_eval_envs
 from pyfastenv.runs.seeds import Stream, env_seeds
@@ -78,9 +79,8 @@ class Reference:
             wanted = rewards[:, 0] + self.options.gamma * continues[:, 0] * soft
         pairs = torch.cat((obs, actions), -1)
         losses = [(critic(pairs)[:, 0] - wanted).square().mean() for critic in self.critics]
-        self.critic_adam.zero_grad()
-        (0.5 * (losses[0] + losses[1])).backward()
-        self.critic_adam.step()
+        critic_loss = 0.5 * (losses[0] + losses[1])
+        descend(self.critic_adam, critic_loss)
 
         pairs = torch.cat((obs, new_actions), -1)
         value = torch.min(*(critic(pairs)[:, 0] for critic in self.critics))
@@ -92,14 +92,10 @@ class Reference:
         if self.options.temperature is None:
             target = self.options.target_entropy
             target = -float(action_size) if target is None else target
-            self.temperature_adam.zero_grad()
-            (self.log_temperature * (entropy - target)).backward()
-            self.temperature_adam.step()
+            descend(self.temperature_adam, self.log_temperature * (entropy - target))
 
         for slow, fast in zip(self.targets, self.critics, strict=True):
-            for mine, theirs in zip(slow.parameters(), fast.parameters(), strict=True):
-                mine.data += self.options.tau * (theirs.data - mine.data)
-        critic_loss = 0.5 * (losses[0] + losses[1])
+            follow(slow, fast, self.options.tau)
         metrics = (critic_loss, policy_loss, entropy, temperature, value.mean())
         return [metric.item() for metric in metrics]
 

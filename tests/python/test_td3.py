@@ -9,7 +9,9 @@ import torch
 from algorithms import make
 from small_learners import as_sequential
 from torch import Tensor, nn
+from torch.testing import assert_close
 
+from pyfastenv.experiments.baselines.plain import descend, follow
 from pyfastenv.sampling.rollouts import rollout
 
 pytestmark = pytest.mark.usefixtures("recorded")
@@ -83,9 +85,7 @@ def test_gradient_steps_are_those_of_plain_torch(
             critic_loss = torch.zeros(())
             for values in judge(each["critic"], obs[k], actions[k]):
                 critic_loss = critic_loss + nn.functional.mse_loss(values, targets)
-            critic_adam.zero_grad()
-            critic_loss.backward()
-            critic_adam.step()
+            descend(critic_adam, critic_loss)
             first = each["critic"][:1]
             acted = each["actor"][0](obs[k]).tanh()
             (values,) = judge(first, obs[k], acted)
@@ -94,23 +94,17 @@ def test_gradient_steps_are_those_of_plain_torch(
                 policy_loss = 1.5 * policy_loss / values.abs().mean().detach()
                 policy_loss = policy_loss + nn.functional.mse_loss(acted, actions[k])
             if name == "ddpg" or step % 3 == 0:
-                policy_adam.zero_grad()
-                policy_loss.backward()
-                policy_adam.step()
+                descend(policy_adam, policy_loss)
                 for part in ("actor", "critic"):
                     for online, target in zip(each[part], each[f"target_{part}"], strict=True):
-                        for slow, fast in zip(
-                            target.parameters(), online.parameters(), strict=True
-                        ):
-                            slow.data = 0.9 * slow.data + 0.1 * fast.data
+                        follow(target, online, 0.1)
             expected = [critic_loss.item(), policy_loss.item()]
             assert metrics[:, k].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
     assert learner.policy_optimizer.num_steps == (10 if name == "ddpg" else 3)
     for k, each in enumerate(networks):
         for part, mine in networks_of(k).items():
             for ours, theirs in zip(mine, each[part], strict=True):
-                for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-                    torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+                assert_close([*ours.parameters()], [*theirs.parameters()], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["ddpg", "sac"])
@@ -128,7 +122,7 @@ def test_the_pool_acts_as_the_learner_thinks(clip: float, name: str) -> None:
         outputs = algorithm.learner.actor(algorithm.normalizer(obs))
     expected = 2.0 * outputs[..., :7].tanh()
     actions = batch.actions.unflatten(1, (2, 3)).transpose(0, 1).flatten(1, 2)
-    torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+    assert_close(actions, expected, rtol=0.0, atol=1e-5)
     assert [each["count"] for each in algorithm.normalizer.state_dict()["moments"]] == [120] * 2
     assert policies.greedy and algorithm.policies().noise == (0.1 if name == "ddpg" else 0.0)
     # replayed observations are the pool's, normalised by each seed's own moments

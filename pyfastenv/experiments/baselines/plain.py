@@ -23,7 +23,7 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.step()
 
 
-def follow(target: nn.Module, online: nn.Module) -> None:
-    """A target network goes 0.005 of the way."""
+def follow(target: nn.Module, online: nn.Module, tau: float = 0.005) -> None:
+    """A target network goes ``tau`` of the way."""
     for theirs, mine in zip(target.parameters(), online.parameters(), strict=True):
-        theirs.data.mul_(1.0 - 0.005).add_(mine.data, alpha=0.005)
+        theirs.data.mul_(1.0 - tau).add_(mine.data, alpha=tau)
