@@ -106,7 +106,7 @@ class PyVectorEnv {
     const EnvEntry* entry = task ? nullptr : &FindEnv(arguments.env_id);
     ModelCache models(arguments.assets_dir, task ? task->parts : ModelParts::kPhysics, engine);
     const auto make = [&]() -> std::unique_ptr<Environment> {
-      auto env = task ? MakeFunctionEnv(task, models) : entry->make(params, models);
+      auto env = task ? MakeFunctionEnv(task, models) : entry->make(params, models, entry->version);
       if (arguments.frame_stack == 1) return env;
       return std::make_unique<StackedEnv>(std::move(env), arguments.frame_stack);
     };

@@ -31,7 +31,7 @@ class Runner {
         models_(options.assets_dir, ModelParts::kAll) {
     for (int k = 0; k < options.num_threads; ++k) {
       Share share;
-      share.owner = entry_.make(Params(), models_);
+      share.owner = entry_.make(Params(), models_, entry_.version);
       share.env = dynamic_cast<MujocoEnv*>(share.owner.get());
       if (share.env == nullptr) throw BadValue(options.env_id, " is not a MuJoCo environment");
       share.env->Prepare(share.env->InitialLayout());

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/env.h"
@@ -11,12 +12,33 @@
 
 namespace pyfastenv {
 
+/// Gymnasium's two generations: v5 takes xml_file and frame_skip everywhere and reports more infos.
+enum class GymVersion { kV4, kV5 };
+
 /// Makes one worker's environment. May throw UsageError and BadParamType.
-using EnvFactory = std::unique_ptr<Environment> (*)(const Params& params, ModelCache& models);
+using EnvFactory = std::unique_ptr<Environment> (*)(const Params& params, ModelCache& models,
+                                                    GymVersion version);
+
+/// The EnvFactory of a class whose constructor takes the first of these arguments that it needs.
+template <class E>
+std::unique_ptr<Environment> Make([[maybe_unused]] const Params& params,
+                                  [[maybe_unused]] ModelCache& models,
+                                  [[maybe_unused]] GymVersion version) {
+  if constexpr (std::is_constructible_v<E, const Params&, ModelCache&, GymVersion>) {
+    return std::make_unique<E>(params, models, version);
+  } else if constexpr (std::is_constructible_v<E, const Params&, ModelCache&>) {
+    return std::make_unique<E>(params, models);
+  } else if constexpr (std::is_constructible_v<E, const Params&>) {
+    return std::make_unique<E>(params);
+  } else {
+    return std::make_unique<E>();
+  }
+}
 
 struct EnvEntry {
   const char* id;
   EnvFactory make;
+  GymVersion version;
   int max_episode_steps;
   double reward_threshold;  // NaN: none
 };

@@ -143,8 +143,6 @@ class Acrobot final : public ClassicEnv<5, 6> {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeAcrobotV1(const Params& /*params*/, ModelCache& /*models*/) {
-  return std::make_unique<Acrobot>();
-}
+extern const EnvFactory kAcrobot = Make<Acrobot>;
 
 }  // namespace pyfastenv

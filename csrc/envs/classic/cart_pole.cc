@@ -63,8 +63,6 @@ class CartPole final : public ClassicEnv<4, 4> {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeCartPole(const Params& params, ModelCache& /*models*/) {
-  return std::make_unique<CartPole>(params);
-}
+extern const EnvFactory kCartPole = Make<CartPole>;
 
 }  // namespace pyfastenv

@@ -51,8 +51,6 @@ class MountainCar final : public ClassicEnv<2, 2> {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeMountainCarV0(const Params& params, ModelCache& /*models*/) {
-  return std::make_unique<MountainCar>(params);
-}
+extern const EnvFactory kMountainCar = Make<MountainCar>;
 
 }  // namespace pyfastenv

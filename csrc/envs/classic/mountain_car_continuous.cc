@@ -72,9 +72,6 @@ class MountainCarContinuous final : public ClassicEnv<3, 2> {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeMountainCarContinuousV0(const Params& params,
-                                                         ModelCache& /*models*/) {
-  return std::make_unique<MountainCarContinuous>(params);
-}
+extern const EnvFactory kMountainCarContinuous = Make<MountainCarContinuous>;
 
 }  // namespace pyfastenv

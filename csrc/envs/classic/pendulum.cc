@@ -72,8 +72,6 @@ class Pendulum final : public ClassicEnv<3, 3> {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakePendulumV1(const Params& params, ModelCache& /*models*/) {
-  return std::make_unique<Pendulum>(params);
-}
+extern const EnvFactory kPendulum = Make<Pendulum>;
 
 }  // namespace pyfastenv

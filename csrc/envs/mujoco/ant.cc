@@ -1,7 +1,6 @@
 // Ant-v5 and -v4: gymnasium/envs/mujoco/ant_v{5,4}.py.
 #include "core/errors.h"
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -164,8 +163,6 @@ class Ant final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeAnt(const Params& params, ModelCache& models, GymVersion version) {
-  return std::make_unique<Ant>(params, models, version);
-}
+extern const EnvFactory kAnt = Make<Ant>;
 
 }  // namespace pyfastenv

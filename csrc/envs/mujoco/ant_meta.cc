@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -116,16 +115,8 @@ class AntGoal final : public AntMeta {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeAntDirV5(const Params& params, ModelCache& models) {
-  return std::make_unique<AntDir>(params, models);
-}
-
-std::unique_ptr<Environment> MakeAntVelV5(const Params& params, ModelCache& models) {
-  return std::make_unique<AntVel>(params, models);
-}
-
-std::unique_ptr<Environment> MakeAntGoalV5(const Params& params, ModelCache& models) {
-  return std::make_unique<AntGoal>(params, models);
-}
+extern const EnvFactory kAntDir = Make<AntDir>;
+extern const EnvFactory kAntVel = Make<AntVel>;
+extern const EnvFactory kAntGoal = Make<AntGoal>;
 
 }  // namespace pyfastenv

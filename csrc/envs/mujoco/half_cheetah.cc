@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -108,17 +107,8 @@ class HalfCheetahVel final : public HalfCheetahMeta {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHalfCheetah(const Params& params, ModelCache& models,
-                                             GymVersion version) {
-  return std::make_unique<HalfCheetah>(params, models, version);
-}
-
-std::unique_ptr<Environment> MakeHalfCheetahDirV5(const Params& params, ModelCache& models) {
-  return std::make_unique<HalfCheetahDir>(params, models);
-}
-
-std::unique_ptr<Environment> MakeHalfCheetahVelV5(const Params& params, ModelCache& models) {
-  return std::make_unique<HalfCheetahVel>(params, models);
-}
+extern const EnvFactory kHalfCheetah = Make<HalfCheetah>;
+extern const EnvFactory kHalfCheetahDir = Make<HalfCheetahDir>;
+extern const EnvFactory kHalfCheetahVel = Make<HalfCheetahVel>;
 
 }  // namespace pyfastenv

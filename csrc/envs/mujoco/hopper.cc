@@ -1,6 +1,5 @@
 // Hopper-v5 and -v4: gymnasium/envs/mujoco/hopper_v{5,4}.py.
 #include "envs/mujoco/planar_walker.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -29,9 +28,6 @@ class Hopper final : public PlanarWalker {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHopper(const Params& params, ModelCache& models,
-                                        GymVersion version) {
-  return std::make_unique<Hopper>(params, models, version);
-}
+extern const EnvFactory kHopper = Make<Hopper>;
 
 }  // namespace pyfastenv

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "envs/mujoco/humanoid_body.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -132,9 +131,6 @@ class Humanoid final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHumanoid(const Params& params, ModelCache& models,
-                                          GymVersion version) {
-  return std::make_unique<Humanoid>(params, models, version);
-}
+extern const EnvFactory kHumanoid = Make<Humanoid>;
 
 }  // namespace pyfastenv

@@ -1,6 +1,5 @@
 // HumanoidStandup-v5 and -v4: gymnasium/envs/mujoco/humanoidstandup_v{5,4}.py.
 #include "envs/mujoco/humanoid_body.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -75,9 +74,6 @@ class HumanoidStandup final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHumanoidStandup(const Params& params, ModelCache& models,
-                                                 GymVersion version) {
-  return std::make_unique<HumanoidStandup>(params, models, version);
-}
+extern const EnvFactory kHumanoidStandup = Make<HumanoidStandup>;
 
 }  // namespace pyfastenv

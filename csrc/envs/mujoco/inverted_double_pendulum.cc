@@ -1,6 +1,5 @@
 // InvertedDoublePendulum-v5 and -v4: gymnasium/envs/mujoco/inverted_double_pendulum_v{5,4}.py.
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -63,9 +62,6 @@ class InvertedDoublePendulum final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeInvertedDoublePendulum(const Params& params, ModelCache& models,
-                                                        GymVersion version) {
-  return std::make_unique<InvertedDoublePendulum>(params, models, version);
-}
+extern const EnvFactory kInvertedDoublePendulum = Make<InvertedDoublePendulum>;
 
 }  // namespace pyfastenv

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -42,9 +41,6 @@ class InvertedPendulum final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeInvertedPendulum(const Params& params, ModelCache& models,
-                                                  GymVersion version) {
-  return std::make_unique<InvertedPendulum>(params, models, version);
-}
+extern const EnvFactory kInvertedPendulum = Make<InvertedPendulum>;
 
 }  // namespace pyfastenv

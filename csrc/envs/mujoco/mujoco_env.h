@@ -29,6 +29,7 @@
 #include "core/params.h"
 #include "envs/mujoco/lane_reads.h"
 #include "envs/mujoco/prepared_steps.h"
+#include "envs/registry.h"
 #include "mujoco/model.h"
 #include "mujoco/workspace.h"
 #include "npy/math.h"
@@ -36,9 +37,6 @@
 namespace pyfastenv {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// Gymnasium's two generations: v5 takes xml_file and frame_skip everywhere and reports more infos.
-enum class GymVersion { kV4, kV5 };
 
 class MujocoEnv : public Environment {
  public:

@@ -1,6 +1,5 @@
 // Pusher-v5: gymnasium/envs/mujoco/pusher_v5.py. (Pusher-v4 needs MuJoCo < 3.)
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -79,8 +78,6 @@ class Pusher final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakePusherV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Pusher>(params, models);
-}
+extern const EnvFactory kPusher = Make<Pusher>;
 
 }  // namespace pyfastenv

@@ -1,6 +1,5 @@
 // Reacher-v5 and -v4: gymnasium/envs/mujoco/reacher_v{5,4}.py.
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -86,9 +85,6 @@ class Reacher final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeReacher(const Params& params, ModelCache& models,
-                                         GymVersion version) {
-  return std::make_unique<Reacher>(params, models, version);
-}
+extern const EnvFactory kReacher = Make<Reacher>;
 
 }  // namespace pyfastenv

@@ -1,6 +1,5 @@
 // Swimmer-v5 and -v4: gymnasium/envs/mujoco/swimmer_v{5,4}.py.
 #include "envs/mujoco/mujoco_env.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -66,9 +65,6 @@ class Swimmer final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeSwimmer(const Params& params, ModelCache& models,
-                                         GymVersion version) {
-  return std::make_unique<Swimmer>(params, models, version);
-}
+extern const EnvFactory kSwimmer = Make<Swimmer>;
 
 }  // namespace pyfastenv

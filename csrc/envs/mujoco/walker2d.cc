@@ -1,6 +1,5 @@
 // Walker2d-v5 and -v4: gymnasium/envs/mujoco/walker2d_v{5,4}.py.
 #include "envs/mujoco/planar_walker.h"
-#include "envs/registry.h"
 
 namespace pyfastenv {
 
@@ -25,9 +24,6 @@ class Walker2d final : public PlanarWalker {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeWalker2d(const Params& params, ModelCache& models,
-                                          GymVersion version) {
-  return std::make_unique<Walker2d>(params, models, version);
-}
+extern const EnvFactory kWalker2d = Make<Walker2d>;
 
 }  // namespace pyfastenv
