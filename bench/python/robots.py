@@ -248,22 +248,20 @@ def walker(env_id: str, runs: Path) -> Iterator[sections.Row]:
         if not (last / "result.json").exists():
             program = [sys.executable, ROOT / "examples/walk.py", robot, last.parent, str(seed)]
             subprocess.run(program, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        curve, steps, seconds = [], 0, 0
+        curve, spent = [], {"steps": 0, "processor_seconds": 0}
         for folder in chain(last):
             rows = [row for row in read_metrics(folder) if "train/velocity_error" in row]
             for row in thinned(rows, 20):
                 means = (row[f"train/{each}"] for each in SHOWN)
-                minutes = (seconds + row["time/processor_s"]) / 60.0
+                minutes = (spent["processor_seconds"] + row["time/processor_s"]) / 60.0
                 curve.append([round(each, 2) for each in (minutes, *means)])
-            steps += took(folder)["steps"]
-            seconds += took(folder)["processor_seconds"]
+            spent = {name: spent[name] + more for name, more in took(folder).items()}
         saved = pyfastenv.load_policy(last)
         if seed == 1:
             film(saved, seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
         yield {
             "seed": seed,
-            "steps": steps,
-            "processor_seconds": seconds,
+            **spent,
             "curve": curve,
             "pushed": [follow(saved, episodes) for episodes in range(3)],
             "calm": follow(saved, 0, **calm),
