@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.training import distributed
+from pyfastenv.training.far_observations import FarObservations
 
 
 class ObsNormalizer:
@@ -19,10 +21,19 @@ class ObsNormalizer:
         size: Of an observation.
         clip: Bound of normalised observations, 0: none; None passes observations through.
         device: Where the learner's observations are.
+        groups: Names of columns, for the warnings of :class:`FarObservations`.
     """
 
-    def __init__(self, size: int, *, clip: float | None, device: torch.device):
+    def __init__(
+        self,
+        size: int,
+        *,
+        clip: float | None,
+        device: torch.device,
+        groups: Mapping[str, slice],
+    ):
         self.moments = RunningMoments(size)
+        self._far = FarObservations(groups)
         self.enabled = clip is not None
         self._clip = clip or 0.0
         self._device = device
@@ -36,10 +47,12 @@ class ObsNormalizer:
         normed = (obs - mean) * scale
         return normed.clamp_(-self._clip, self._clip) if self._clip > 0.0 else normed
 
-    def update(self, obs: Tensor) -> None:
-        """Adds observations ``(…, size)``, those of all processes, if enabled."""
+    def update(self, obs: Tensor, first_env: int = 0) -> None:
+        """Adds observations ``(T, N, size)``, those of all processes, if enabled; the N
+        environments are numbered from ``first_env`` on."""
         if self.enabled:
-            update_moments(self.moments, obs)
+            mine = self._far.moments_of(obs, self.moments, first_env)
+            self.moments.merge(*distributed.merge_moments(*mine))
 
     def spec_fields(self, seen: slice = slice(None)) -> dict[str, Any]:
         """The arguments of :class:`pyfastenv.PolicySpec`, for the part that a policy sees."""
@@ -61,9 +74,9 @@ class SeedNormalizers:
         clip: As of :class:`ObsNormalizer`, like the others.
     """
 
-    def __init__(self, num_seeds: int, size: int, *, clip: float | None, device: torch.device):
+    def __init__(self, num_seeds: int, size: int, *, clip: float | None, **others: Any):
         self.enabled = clip is not None
-        self._each = [ObsNormalizer(size, clip=clip, device=device) for _ in range(num_seeds)]
+        self._each = [ObsNormalizer(size, clip=clip, **others) for _ in range(num_seeds)]
 
     def __call__(self, obs: Tensor) -> Tensor:
         """``(K, …, size)`` float32 on the device."""
@@ -72,9 +85,9 @@ class SeedNormalizers:
         return torch.stack([one(mine) for one, mine in zip(self._each, obs, strict=True)])
 
     def update(self, obs: Tensor) -> None:
-        """Adds observations ``(K, …, size)``."""
-        for one, mine in zip(self._each, obs, strict=True):
-            one.update(mine)
+        """Adds observations ``(K, T, N, size)`` of each seed's N environments."""
+        for k, (one, mine) in enumerate(zip(self._each, obs, strict=True)):
+            one.update(mine, first_env=k * mine.shape[1])
 
     def spec_fields(self, seen: slice) -> dict[str, Any]:
         """The arguments of :class:`pyfastenv.PolicySpec` for K policies that see these columns."""
@@ -92,8 +105,3 @@ class SeedNormalizers:
         """Restores :meth:`state_dict`."""
         for one, saved in zip(self._each, state["moments"], strict=True):
             one.moments.load_state_dict(saved)
-
-
-def update_moments(moments: RunningMoments, samples: Tensor) -> None:
-    """Adds samples ``(…, size)`` of all processes; all of them must call it."""
-    moments.merge(*distributed.merge_moments(*moments.of(samples)))

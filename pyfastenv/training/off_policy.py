@@ -80,7 +80,11 @@ class OffPolicy(ABC, Generic[C]):
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.learned = ["learner"]
         self.normalizer = SeedNormalizers(
-            config.num_seeds, self.layout.obs_size, clip=config.obs_bound, device=self.device
+            config.num_seeds,
+            self.layout.obs_size,
+            clip=config.obs_bound,
+            device=self.device,
+            groups=getattr(self.envs, "observation_groups", {}),
         )
         if self.normalizer.enabled:
             self.parts.append("normalizer")
@@ -158,7 +162,7 @@ class OffPolicy(ABC, Generic[C]):
 
     def observe(self, rows: Tensor) -> None:
         """Sees new real transitions ``(K, n, width)``; the collector knows more of them."""
-        self.normalizer.update(self.collector.obs)
+        self.normalizer.update(self.collector.obs.unflatten(1, (-1, self.config.num_envs)))
 
     # ---- the iteration -----------------------------------------------------------------------
 

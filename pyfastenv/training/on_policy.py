@@ -29,7 +29,7 @@ from pyfastenv.training import distributed
 from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.learner_config import LearnerConfig
 from pyfastenv.training.loop import episode_metrics
-from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
+from pyfastenv.training.obs_normalizer import ObsNormalizer
 
 C = TypeVar("C", bound="OnPolicyConfig")
 
@@ -104,6 +104,7 @@ class OnPolicy(ABC, Generic[C]):
             self.obs_size,
             clip=config.obs_clip if config.normalize_obs else None,
             device=self.device,
+            groups=getattr(self.envs, "observation_groups", {}),
         )
         self.return_moments = RunningMoments(1)
         self.running_returns = torch.zeros(config.num_envs, device=self.device)
@@ -252,7 +253,7 @@ class OnPolicy(ABC, Generic[C]):
         ended = batch.terminations | batch.truncations
         returns = discounted_returns(batch.rewards, ended, self.running_returns, self.config.gamma)
         self.running_returns = returns[-1] * ~ended[-1]
-        update_moments(self.return_moments, returns)
+        self.return_moments.merge(*distributed.merge_moments(*self.return_moments.of(returns)))
         scale = self.return_moments.scale().to(batch.rewards.device)
         return (batch.rewards * scale).clamp_(-10.0, 10.0)
 

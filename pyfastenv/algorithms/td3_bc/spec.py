@@ -187,7 +187,7 @@ class TD3BC(td3.TD3):
         if self.n_step is not None:
             self.n_step = NStep(self.env_pool, self.layout, 1, self.config.n_step)
             self.n_step.add(new.ended[None])
-        self.normalizer.update(new.obs.expand(self.config.num_seeds, -1, -1))
+        self.normalizer.update(new.obs[:, None].expand(self.config.num_seeds, -1, -1, -1))
         self._digest = hashlib.sha256(rows.numpy().tobytes()).hexdigest()
         self._recorded = episode_metrics(returns, lengths, {})
 
