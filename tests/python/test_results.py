@@ -139,13 +139,7 @@ def test_mistakes_are_named(
     for arguments, message in (
         (["ppo", "--env-ids", "Hopper"], "ppo has no Hopper; it has HalfCheetah-v5, "),
         (["ppo", "--together", "2"], "--together: PPO trains one seed after another"),
-        (
-            ["mbpo", "--names", "SAC"],
-            "mbpo has no 'SAC'; it has 'MBPO', 'MBPO, discount 0.99', 'MBPO, discount 0.995', "
-            "'MBPO, minibatches of 64', 'MBPO, minibatches of 64, discount rises', "
-            "'MBPO, minibatches of 64, discount rises late', 'MBPO, float32', "
-            "'MBPO + flow'",
-        ),
+        (["mbpo", "--names", "SAC"], "mbpo has no 'SAC'; it has 'MBPO', 'MBPO, "),
         (["sac", "--seed", "3"], "seed: the study's to set"),
         (["sac", "--learning-rate", "1e-3", "1e-4"], "learning_rate: expected one value"),
     ):
