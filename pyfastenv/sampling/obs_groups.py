@@ -8,9 +8,10 @@ space's entries, which are places in one flat row and may overlap.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
-from pyfastenv.vector.obs_views import ObsViews
+from pyfastenv.vector.obs_views import ObsViews, holding
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 POLICY, CRITIC = "policy", "critic"
@@ -41,6 +42,11 @@ class Seen(NamedTuple):
         return cls(views[POLICY].place, views[CRITIC].place)
 
 
+def groups_of(envs: FastVectorEnv) -> Mapping[str, slice]:
+    """The columns of an own task's observations, by name; of other environments none."""
+    return getattr(envs, "observation_groups", {})
+
+
 def places(envs: FastVectorEnv) -> dict[str, Any]:
     """Where a checkpoint's networks found an own task's observations; of others nothing.
 
@@ -48,7 +54,7 @@ def places(envs: FastVectorEnv) -> dict[str, Any]:
         ``"groups"``, the columns of each observation, first and behind the last, by its name, and
         ``"seen"``, those of the policy and of the critic.
     """
-    groups = getattr(envs, "observation_groups", {})
+    groups = groups_of(envs)
     columns = {name: (at.start, at.stop) for name, at in groups.items()}
     seen = [(at.start, at.stop) for at in Seen.of(envs)]
     return {"groups": columns, "seen": seen} if groups else {}
@@ -56,11 +62,9 @@ def places(envs: FastVectorEnv) -> dict[str, Any]:
 
 def named_components(envs: FastVectorEnv, message: str) -> str:
     """A message about a component that is NaN, with its name too if an own task observes it."""
-    groups = getattr(envs, "observation_groups", {})
 
     def with_name(found: re.Match[str]) -> str:
-        at = int(found[1])
-        names = [name for name, place in groups.items() if place.start <= at < place.stop]
-        return "".join([found[0], *(f" (obs[{name!r}])" for name in names)])
+        entries = holding(groups_of(envs), int(found[1]))
+        return "".join([found[0], *(f" (obs[{name!r}])" for name, _ in entries)])
 
     return re.sub(r"component (\d+)(?= .*NaN or infinite)", with_name, message)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.training import distributed
+from pyfastenv.vector.obs_views import holding
 
 # Random actions in 16 environments, 40,960 steps: once 10,000 samples had been seen, the furthest
 # was 167 deviations away in Humanoid-v5 (contact forces), 77 in ManipulatorBringBall-v1, 60 in
@@ -83,8 +84,7 @@ class FarObservations:
             return
         self._told.update(each[1] for each in new)
         far, column, env, value = max(new)
-        holding = ((n, at.start) for n, at in self._groups.items() if at.start <= column < at.stop)
-        name = "".join(f" ({name}[{column - start}])" for name, start in holding)
+        name = "".join(f" ({name}[{at}])" for name, at in holding(self._groups, column))
         process = f" of process {distributed.rank()}" if distributed.world_size() > 1 else ""
         others = f", one of {len(new)} such columns," if len(new) > 1 else ""
         warnings.warn(

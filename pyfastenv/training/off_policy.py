@@ -25,6 +25,7 @@ from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.sampling.hindsight import Hindsight
 from pyfastenv.sampling.n_step import NStep
+from pyfastenv.sampling.obs_groups import groups_of
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice
 from pyfastenv.training.actor_critic import ActorCritic
@@ -84,7 +85,7 @@ class OffPolicy(ABC, Generic[C]):
             self.layout.obs_size,
             clip=config.obs_bound,
             device=self.device,
-            groups=getattr(self.envs, "observation_groups", {}),
+            groups=groups_of(self.envs),
         )
         if self.normalizer.enabled:
             self.parts.append("normalizer")

@@ -22,7 +22,7 @@ from pyfastenv.runs import seeds
 from pyfastenv.runs.options import FRACTION, at_least
 from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.sampling.device_sampling import DeviceSampler
-from pyfastenv.sampling.obs_groups import Seen
+from pyfastenv.sampling.obs_groups import Seen, groups_of
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 from pyfastenv.sampling.staging import Collector, PinnedRing
 from pyfastenv.training import distributed
@@ -104,7 +104,7 @@ class OnPolicy(ABC, Generic[C]):
             self.obs_size,
             clip=config.obs_clip if config.normalize_obs else None,
             device=self.device,
-            groups=getattr(self.envs, "observation_groups", {}),
+            groups=groups_of(self.envs),
         )
         self.return_moments = RunningMoments(1)
         self.running_returns = torch.zeros(config.num_envs, device=self.device)

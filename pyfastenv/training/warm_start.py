@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.folder import load_checkpoint
-from pyfastenv.sampling.obs_groups import places
+from pyfastenv.sampling.obs_groups import groups_of, places
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _RUNNING = "running"  # returns of unfinished episodes
@@ -84,7 +84,7 @@ def is_reordered(envs: FastVectorEnv, saved: Mapping[str, Any]) -> bool:
 
 def _widened(algorithm: Any, state: Mapping[str, Any], saved: Mapping[str, Any]) -> Any:
     """The state, with room for what the networks had not seen, and no optimisers."""
-    groups: Mapping[str, slice] = getattr(algorithm.envs, "observation_groups", {})
+    groups = groups_of(algorithm.envs)
     known = saved.get("observations")  # earlier versions did not write it
     if not groups or not known or not hasattr(algorithm, "widened"):
         raise _MisfitError

@@ -30,6 +30,17 @@ class ObsView(NamedTuple):
         return slice(self.offset, self.offset + int(np.prod(self.shape)))
 
 
+def holding(groups: Mapping[str, slice], column: int) -> list[tuple[str, int]]:
+    """The entries that a column of flat rows is in, and its number in each.
+
+    Args:
+        groups: Places of entries in flat rows, by name.
+        column: Counted from 0.
+    """
+    entries = groups.items()
+    return [(name, column - at.start) for name, at in entries if at.start <= column < at.stop]
+
+
 class FlatViews(ABC):
     """How observations that the pool keeps as flat rows are shown to users."""
 

@@ -99,13 +99,15 @@ def teacher_of(env_id: str) -> Path:
 
 
 def kind_of(name: str) -> Any:
-    """The class that an algorithm's module trains: its last one."""
+    """The class that an algorithm's module trains: the only one that has no subclass there."""
     module = algorithm_module(name)
-    *_, kind = (
+    kinds = [
         each
         for each in vars(module).values()
         if inspect.isclass(each) and each.__module__ == module.__name__ and hasattr(each, "iterate")
-    )
+    ]
+    bases = {base for each in kinds for base in each.__mro__[1:]}
+    (kind,) = (each for each in kinds if each not in bases)
     return kind
 
 

@@ -139,7 +139,14 @@ def test_mistakes_are_named(
     for arguments, message in (
         (["ppo", "--env-ids", "Hopper"], "ppo has no Hopper; it has HalfCheetah-v5, "),
         (["ppo", "--together", "2"], "--together: PPO trains one seed after another"),
-        (["mbpo", "--names", "SAC"], "mbpo has no 'SAC'; it has 'MBPO', 'MBPO, "),
+        (
+            ["mbpo", "--names", "SAC"],
+            "mbpo has no 'SAC'; it has 'MBPO', 'MBPO, epochs of 20,000 rows', "
+            "'MBPO, epochs of all rows', 'MBPO, discount 0.99', 'MBPO, discount 0.995', "
+            "'MBPO, minibatches of 64', 'MBPO, minibatches of 64, discount rises', "
+            "'MBPO, minibatches of 64, discount rises late', 'MBPO, float32', "
+            "'MBPO + flow'",
+        ),
         (["sac", "--seed", "3"], "seed: the study's to set"),
         (["sac", "--learning-rate", "1e-3", "1e-4"], "learning_rate: expected one value"),
     ):

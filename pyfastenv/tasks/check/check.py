@@ -26,7 +26,7 @@ from pyfastenv.tasks.language.spelling import names_read
 from pyfastenv.tasks.language.task import SETTINGS, Task, settings_of
 from pyfastenv.tasks.pool.explain import blame
 from pyfastenv.tasks.pool.make import debug, make_vec
-from pyfastenv.vector.obs_views import row_of
+from pyfastenv.vector.obs_views import holding, row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _STEPS = 300
@@ -332,8 +332,8 @@ def _compare_obs(what: str, ours: Any, theirs: Any, envs: Any) -> None:
 
 def _name_at(at: Any, envs: Any) -> str:
     """The name of the observation at a place in a flat row."""
-    group = next(n for n, s in envs.observation_groups.items() if s.start <= at < s.stop)
-    return f"obs[{group!r}]"
+    (name, _), *_ = holding(envs.observation_groups, at)
+    return f"obs[{name!r}]"
 
 
 def _compare(what: str, ours: Any, theirs: Any) -> None:
