@@ -10,6 +10,7 @@ import json
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -290,7 +291,11 @@ class _Session:
         """The best checkpoint's return; one of a later step goes, and comes again."""
         if not self.checkpoints.best.is_file():
             return -math.inf
-        best = run_folder.load_checkpoint(self.checkpoints.best)
+        try:
+            best = run_folder.load_checkpoint(self.checkpoints.best)
+        except CheckpointError as error:  # the training itself needs it for nothing
+            warnings.warn(f"{error}; the next evaluation's replaces it", stacklevel=2)
+            return -math.inf
         if best["step"] <= step:
             return float(best["evaluation"]["eval/return"])
         self.checkpoints.best.unlink()
@@ -441,17 +446,29 @@ class _Session:
         if self.is_main:
             rng = rng_state()
             self.eval_envs.take_values(self.algorithm.envs.own_values())
-            evaluation = evaluate(
-                self.eval_envs,
-                self.algorithm.eval_policy(),
-                self.config.eval_episodes,
-                self.config.seeds(),
-            )
+            try:
+                evaluation = evaluate(
+                    self.eval_envs,
+                    self.algorithm.eval_policy(),
+                    self.config.eval_episodes,
+                    self.config.seeds(),
+                )
+            except Exception:
+                set_rng_state(rng)
+                self._save_before_failing()
+                raise
             set_rng_state(rng)
             self.callbacks.run.evaluation = evaluation.metrics()
             self._keep_best(state)
             self._tell("on_evaluation", self.callbacks.run.evaluation)
         return self.callbacks.run.evaluation
+
+    def _save_before_failing(self) -> None:
+        """Saves the training, which an evaluation that fails leaves as it was."""
+        self._say(f"An evaluation failed, after {self.algorithm.global_step:,} steps of training.")
+        if distributed.world_size() == 1:  # else the others do not know, and would not come
+            self._save()
+            self._say(f"The training is saved until then. Go on with: {self._resume_command()}")
 
     def _keep_best(self, state: Mapping[str, Any]) -> None:
         """Saves what has been learned if no evaluation before had as great a return."""

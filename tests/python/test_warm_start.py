@@ -21,12 +21,14 @@ from trainings import assert_equal, assert_same_run, final_state, through_a_file
 
 from pyfastenv import cli, load_policy
 from pyfastenv.algorithms import ppo, sac, td3, td3_bc
+from pyfastenv.errors import EnvError
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs import folder as run_folder
 from pyfastenv.runs.errors import CheckpointError
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.runs.saved import evaluate_run, resumed_config
+from pyfastenv.training import loop
 from pyfastenv.training.callbacks import Callback, Run
 
 pytestmark = pytest.mark.usefixtures("short_fits", "recorded")
@@ -120,6 +122,39 @@ def test_a_resumed_run_has_the_best_of_an_uninterrupted_one(tmp_path: Path) -> N
         found = checkpoint.load(cut / "checkpoints/best.pt")
         assert found["step"] == best["step"] and found["evaluation"] == best["evaluation"]
         assert_equal(found["ranks"][0]["algorithm"], best["ranks"][0]["algorithm"])
+
+
+def test_a_damaged_best_does_not_stop_a_run(tmp_path: Path) -> None:
+    config = small("sac", run_dir=tmp_path / "run")
+    sac.train(config)
+    best = tmp_path / "run/checkpoints/best.pt"
+    best.write_bytes(best.read_bytes()[:1000])
+    longer = resumed_config(tmp_path / "run", total_steps=2 * config.total_steps)
+    with pytest.warns(UserWarning, match=r"best\.pt: damaged.*; the next evaluation's replaces it"):
+        sac.train(longer)
+    assert load_policy(tmp_path / "run", "best").step > config.total_steps
+
+
+def test_a_failed_evaluation_leaves_the_training_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small("sac", checkpoint_every=0)
+    config.eval_every = config.total_steps // 2
+    sac.train(replace(config, run_dir=tmp_path / "whole"))
+
+    def fail(*args: Any) -> None:
+        torch.rand(3)
+        raise EnvError([3], ["the floor is gone"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "evaluate", fail)
+        with pytest.raises(EnvError, match="the floor is gone"):
+            sac.train(replace(config, run_dir=tmp_path / "cut", quiet=False))
+    told = capsys.readouterr().out
+    assert f"An evaluation failed, after {config.eval_every:,} steps of training." in told
+    assert f"Go on with: pyfastenv resume {tmp_path}/cut" in told
+    sac.train(replace(config, resume=tmp_path / "cut"))
+    assert_equal(final_state(tmp_path / "whole"), final_state(tmp_path / "cut"))
 
 
 def test_a_run_that_was_not_evaluated_has_no_best(tmp_path: Path) -> None:
