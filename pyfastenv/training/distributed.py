@@ -142,11 +142,11 @@ def merge_moments(
 
 
 def standardized(values: torch.Tensor) -> torch.Tensor:
-    """``(B,)`` by mean and standard deviation of all processes' values."""
+    """Values of any shape by mean and standard deviation of all processes' values."""
     if world_size() == 1:
         std, mean = torch.std_mean(values)
         return (values - mean) / (std + 1e-8)
-    count = torch.tensor(float(len(values)), device=values.device)
+    count = torch.tensor(float(values.numel()), device=values.device)
     mean = values.mean()[None]
     m2 = (values - mean).square().sum()[None]
     count, mean, m2 = merge_moments(count, mean, m2)

@@ -663,6 +663,8 @@ def check_what_they_exchange(rank: int) -> None:
     assert count == 50
     torch.testing.assert_close(mean, samples.mean(0))
     torch.testing.assert_close(m2 / 50, samples.var(0, correction=0))
+    std, mean = torch.std_mean(samples)  # recurrent PPO's advantages have two dimensions
+    torch.testing.assert_close(distributed.standardized(mine), (mine - mean) / std)
 
 
 @forking
