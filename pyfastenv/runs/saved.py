@@ -220,7 +220,8 @@ def load_policy(run: Path | str, which: Literal["newest", "best"] = "newest") ->
     saved = load_checkpoint(path)
     module = algorithm_module(saved["algorithm"])
     config = replace(module.Config.from_dict(saved["config"]), device="cpu")
-    policy = module.load_policy(config, saved["ranks"][0]["algorithm"])
+    state = {"global_step": saved["step"], **saved["ranks"][0]["algorithm"]}
+    policy = module.load_policy(config, state)
     values = saved.get("env_values", {})  # not in checkpoints of earlier versions
     return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], values, policy)
 

@@ -62,10 +62,11 @@ def entry_points(
 
         Args:
             config: The options, a ``Config`` of this module.
-            state: Its ``state_dict``, or the parts of it that were learned.
+            state: Its ``state_dict``, or the parts of it that were learned, and ``global_step``.
         """
         restored: Any = algorithm()(config)
         restored.load_learned(state)
+        restored.global_step = state.get("global_step", 0)  # exploration may fall by steps
         restored.envs.close()
         policies: PolicySpec | list[TorchPolicy] = restored.eval_policy()
         return policies

@@ -1,6 +1,7 @@
 """DQN's arithmetic is plain torch's, and what it collects are the steps of discrete actions."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,6 +14,7 @@ from torch.testing import assert_close
 
 from pyfastenv.algorithms import dqn
 from pyfastenv.experiments.baselines.plain import descend, follow
+from pyfastenv.runs.saved import load_policy
 from pyfastenv.training.actor_critic import Batch
 
 
@@ -97,6 +99,16 @@ def test_the_randomness_falls_along_a_line() -> None:
         algorithm.iterate()
     assert algorithm.policies().epsilon == pytest.approx(0.5)
     assert algorithm.eval_policy().greedy
+
+
+@pytest.mark.parametrize("which", ["newest", "best"])
+def test_a_saved_policy_draws_as_at_its_step(which: Any, tmp_path: Path) -> None:
+    options = {"epsilon_steps": 500, "total_steps": 400, "eval_every": 100, "num_seeds": 1}
+    config = small("dqn", run_dir=tmp_path / "run", **options)
+    dqn.train(config)
+    saved = load_policy(tmp_path / "run", which)
+    assert saved.policy.epsilon == config.epsilon_at(saved.step) < config.epsilon
+    assert saved.policy.greedy
 
 
 def test_mistakes_are_named() -> None:

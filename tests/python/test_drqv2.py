@@ -259,6 +259,13 @@ def test_who_learns_from_numbers_takes_no_pictures() -> None:
         sac.train(small("sac", env_id="Hopper-v5", env_kwargs={"pixels": PIXELS}))
 
 
+def test_a_saved_policy_draws_as_at_its_step(tmp_path: Path) -> None:
+    config = small("drqv2", run_dir=tmp_path / "run", total_steps=80, noise_steps=100)
+    drqv2.train(config)
+    policy = saved.load_policy(tmp_path / "run")
+    assert policy.policy[0].noise == config.noise_at(policy.step) < config.noise
+
+
 def test_a_saved_policy_takes_the_pictures_that_environments_show(tmp_path: Path) -> None:
     drqv2.train(small("drqv2", run_dir=tmp_path / "run", total_steps=80))
     policy = saved.load_policy(tmp_path / "run")
