@@ -69,7 +69,8 @@ def c_source(policy: TorchPolicy, title: str) -> str:
     if not discrete:
         lines += _array("low", policy.low) + _array("high", policy.high)
     lines += ["", _LAYER]
-    lines += [f"static float activate(float x) {{ return {_ACTIVATIONS[activation]}; }}", ""]
+    if len(linears) > 1:
+        lines += [f"static float activate(float x) {{ return {_ACTIVATIONS[activation]}; }}", ""]
     lines += ["void act(const float* obs, action* out) {"]
     widest = max(sizes)
     lines += [f"  float a[{widest}], b[{widest}];"]

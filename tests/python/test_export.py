@@ -39,6 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         options = {"activation": "elu", "hidden_sizes": (64, 64), "total_steps": 300}
         ppo.train(small("ppo", env_id=env_id, run_dir=folder / name, **options))
     ppo.train(small("ppo", run_dir=folder / "layer_norm", layer_norm=True, total_steps=300))
+    ppo.train(small("ppo", run_dir=folder / "linear", hidden_sizes=(), total_steps=300))
     own = small("sac", env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
     own.policy_factory = "small_learners:policy_network"
     sac.train(own)
@@ -46,7 +47,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {path.name: path for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["sac", "ddpg", "discrete", "ppo"])
+@pytest.mark.parametrize("name", ["sac", "ddpg", "discrete", "ppo", "linear"])
 def test_c_without_dependencies(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
     result = export(runs[name], tmp_path / "policy.c", format="c")
     assert result.num_observations == 1_000 and result.difference < 1e-5
