@@ -80,10 +80,13 @@ class OffPolicyConfig(LearnerConfig):
                     "gamma_schedule: expected two environment steps in order and a discount, gamma "
                     f"and it less than 1, got {self.gamma_schedule} and gamma {self.gamma}"
                 )
-        if self.learning_starts >= self.total_steps:
+        at_once = self.num_envs * distributed.world_size()
+        explored = -(-self.learning_starts // at_once) * at_once
+        if explored >= self.total_steps:
+            whole = f" (in whole steps of {at_once} environments {explored})" if at_once > 1 else ""
             raise ValueError(
                 f"learning_starts: expected less than total_steps = {self.total_steps}, got "
-                f"{self.learning_starts}: nothing would be learned"
+                f"{self.learning_starts}{whole}: nothing would be learned"
             )
         if self.her_goals > 0:
             why = "with her_goals the rewards on the way are those of another goal"

@@ -302,6 +302,10 @@ def test_an_option_that_cannot_be_is_named_before_anything_is_written(
 
 OFF_POLICY_SENTENCES: list[tuple[dict[str, Any], str]] = [
     ({"learning_starts": 10**6}, "learning_starts: expected less than total_steps = .*, got"),
+    (
+        {"learning_starts": 40, "num_envs": 50, "total_steps": 50},
+        r"got 40 \(in whole steps of 50 environments 50\): nothing would be learned",
+    ),
     ({"anneal_to": 1.0, "anneal_steps": 9}, "the learning rates stay; set anneal_to too"),
     ({"gamma_schedule": (9, 5, 0.9)}, r"got \(9, 5, 0.9\) and gamma 0.99"),
     ({"gamma_schedule": (0, 5, 1.0)}, "gamma_schedule: expected two environment steps"),
