@@ -252,18 +252,20 @@ def _minutes_table(
     study: Study, groups: Sequence[Group], others: Sequence[dict[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
     """Of each environment, after each of the study's minutes: its case, what has run of it, the
-    return that is wanted, and the best of the other studies on the same processor."""
+    return that is wanted, and the best of the other studies on its processor."""
     found = {(group.name, group.env_id): group for group in groups}
     elsewhere = [group for group in groups_of(others) if group.timed]
     table: dict[str, list[dict[str, Any]]] = {}
     for env_id, targets in study.targets.items():
         for limit, target in zip(study.minutes, targets, strict=True):
             case = next(c for c in study.cases if (c.env_id, c.minutes) == (env_id, limit))
+            mine = found.get((case.name, env_id))
+            processors = {each.processor for each in ([mine] if mine else groups)}
             best = [
                 (value, group)
                 for group in elsewhere
                 if group.env_id == env_id
-                and group.processor in {each.processor for each in groups}
+                and group.processor in processors
                 and (value := group.after(limit, "cpu_seconds")) is not None
             ]
             table.setdefault(env_id, []).append(
@@ -271,7 +273,7 @@ def _minutes_table(
                     "limit": limit,
                     "target": target,
                     "case": case,
-                    "group": found.get((case.name, env_id)),
+                    "group": mine,
                     "best": max(best, key=lambda pair: pair[0], default=None),
                 }
             )
