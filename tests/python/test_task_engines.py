@@ -450,6 +450,44 @@ def test_control_that_moves_mocap_bodies_is_plain_python(task: Any) -> None:
         pass
 
 
+class Filtered(Feeling):
+    """Whose control builds on the one before."""
+
+    def control(self, data: Any, action: Any, ctrl: Any) -> None:
+        ctrl[0] = 0.8 * ctrl[0] + 0.2 * action[0]
+
+
+class FilteredOften(Filtered):
+    control_every = 1
+
+
+class LedOn(Led):
+    """Leads the body on from where it is, by the control alone, and does not turn it."""
+
+    control_every = 2
+
+    def control(self, data: Any, action: Any, ctrl: Any) -> None:
+        ctrl[0] = 0.5 * ctrl[0] + action[3]
+        ctrl[1:4] += 0.02 * action[:3]
+
+
+@pytest.mark.parametrize("engine", ["auto", "mujoco"])
+@pytest.mark.parametrize("task", [Filtered, FilteredOften, LedOn])
+def test_the_control_before_is_the_environments_own(task: Any, engine: str) -> None:
+    envs = pyfastenv.make_vec(task, NUM_ENVS, num_threads=1, engine=engine)
+    each = [pyfastenv.debug(task) for _ in range(NUM_ENVS)]
+    rng, shape = np.random.default_rng(3), envs.action_space.shape
+    obs, _ = envs.reset(seed=5)
+    assert_same(obs, np.stack([env.reset(seed=5 + i)[0] for i, env in enumerate(each)]))
+    for _ in range(25):
+        actions = rng.uniform(-1.0, 1.0, shape)
+        obs, rewards, *_ = envs.step(actions)
+        results = [env.step(action) for env, action in zip(each, actions, strict=True)]
+        assert_same(obs, np.stack([result[0] for result in results]))
+        assert rewards.tolist() == [result[1] for result in results]
+    assert not envs.stats()["lane_differences"]
+
+
 def test_a_passive_reset_is_another_one() -> None:
     class LedPassive(LedActive):
         passive_reset = True

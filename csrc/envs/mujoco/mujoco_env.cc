@@ -224,8 +224,15 @@ void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
 }
 
 void MujocoEnv::Ask(const Action& action, const Situation& from, const Controlled& to) {
+  Get(to, asked_.data());
   Control(action, from, asked_.data());
   Put(asked_.data(), to);
+}
+
+void MujocoEnv::Get(const Controlled& from, mjtNum* control) const {
+  control = std::copy_n(from.ctrl, model().nu, control);
+  control = std::copy_n(from.mocap_pos, 3 * num_mocap_, control);
+  std::copy_n(from.mocap_quat, 4 * num_mocap_, control);
 }
 
 void MujocoEnv::Put(const mjtNum* control, const Controlled& to) const {
@@ -336,22 +343,26 @@ void MujocoEnv::TakePrepared() {
 // Whether the loaded environment, which may have changed what it remembers since the step was
 // prepared, asks for the same controls in the states between.
 bool MujocoEnv::HasSameControls(const Action& action) {
-  return std::all_of(
-      ahead_->between.begin(), ahead_->between.end(), [&](const std::vector<double>& state) {
-        const double* time = state.data();
-        Control(action, {time, time + 1, time + 1 + model().nq, cache_.data(), task_.data()},
-                asked_.data());
-        return lanes_->HasControl(state, asked_.data());
-      });
+  const lanes::RowLayout& at = lanes_->layout();
+  const double* before = ahead_->before.data();
+  for (const std::vector<double>& state : ahead_->between) {
+    const auto mocap = std::copy_n(before + at.ctrl, model().nu, asked_.begin());
+    std::copy_n(before + at.mocap_pos, 7 * num_mocap_, mocap);
+    const double* time = state.data();
+    Control(action, {time, time + 1, time + 1 + model().nq, cache_.data(), task_.data()},
+            asked_.data());
+    if (!lanes_->HasControl(state, asked_.data())) return false;
+    before = time;
+  }
+  return true;
 }
 
 void MujocoEnv::LoadWholeState(bool control_is_set) {
   if (ahead_ == nullptr) return;
   if (!is_whole_) {
     const Controlled set = InData();
-    std::vector<double> kept(set.ctrl, set.ctrl + model().nu);
-    kept.insert(kept.end(), set.mocap_pos, set.mocap_pos + 3 * num_mocap_);
-    kept.insert(kept.end(), set.mocap_quat, set.mocap_quat + 4 * num_mocap_);
+    std::vector<double> kept(asked_.size());
+    Get(set, kept.data());
     workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
     if (control_is_set) Put(kept.data(), set);
   }
@@ -375,6 +386,10 @@ void MujocoEnv::Load(const double* row) {
   if (poisons_) workspace_.Poison();
   if (found_) {
     workspace_.LoadMotion(row);
+    const lanes::RowLayout& at = lanes_->layout();  // a control may build on the one before
+    std::copy_n(row + at.ctrl, model().nu, data().ctrl);
+    std::copy_n(row + at.mocap_pos, 3 * num_mocap_, data().mocap_pos);
+    std::copy_n(row + at.mocap_quat, 4 * num_mocap_, data().mocap_quat);
   } else {
     workspace_.Load(row);
   }

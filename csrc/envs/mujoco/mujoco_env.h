@@ -109,8 +109,8 @@ class MujocoEnv : public Environment {
     const double* task;
   };
   /// Writes the control of a step or of its next control_every substeps, (nu); behind it, of a
-  /// robot that moves_mocap, places (nmocap, 3) and orientations (nmocap, 4). If it throws while a
-  /// step is prepared, that step is not.
+  /// robot that moves_mocap, places (nmocap, 3) and orientations (nmocap, 4). The control before
+  /// stands there. If it throws while a step is prepared, that step is not.
   virtual void Control(const Action& action, const Situation& /*from*/, mjtNum* ctrl) {
     action.CopyTo(ctrl);
   }
@@ -164,8 +164,10 @@ class MujocoEnv : public Environment {
     mjtNum *ctrl, *mocap_pos, *mocap_quat;
   };
   Controlled InData() { return {data().ctrl, data().mocap_pos, data().mocap_quat}; }
+  // … which holds the control before
   void Ask(const Action& action, const Situation& from, const Controlled& to);
-  // a control as Control writes it
+  // a control as Control writes it, read and written
+  void Get(const Controlled& from, mjtNum* control) const;
   void Put(const mjtNum* control, const Controlled& to) const;
   void ControlLoaded(const Action& action);
   void ControlAhead(const ComingStep& step, const double* state, double* controlled) noexcept;

@@ -27,7 +27,7 @@ from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_part
 from pyfastenv.tasks.language.noise import NOISE, noise_parts, noise_size
 from pyfastenv.tasks.language.places import place_in_class, placed, show_place
 from pyfastenv.tasks.language.rewards import info_name, sums_of, weights_of
-from pyfastenv.tasks.language.task import Task, arguments_of, control_size
+from pyfastenv.tasks.language.task import Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import Fields, doubles
 
@@ -256,12 +256,12 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
     def _control(self) -> None:
         if self.task.moves_mocap:
-            model, ctrl = self.task.model, np.zeros(control_size(self.task))
+            parts = (self.data.ctrl, self.data.mocap_pos, self.data.mocap_quat)
+            ctrl = np.concatenate([part.ravel() for part in parts])
             self._call("control", action=self._action, ctrl=ctrl)
-            place = model.nu + 3 * model.nmocap
-            self.data.ctrl[:] = ctrl[: model.nu]
-            self.data.mocap_pos.flat = ctrl[model.nu : place]
-            self.data.mocap_quat.flat = ctrl[place:]
+            ends = np.cumsum([part.size for part in parts])
+            for part, new in zip(parts, np.split(ctrl, ends[:-1]), strict=True):
+                part.flat = new
         elif hasattr(type(self.task), "control"):
             self._call("control", action=self._action, ctrl=self.data.ctrl)
         elif np.ndim(self._action) == 1 and len(self._action) == self.task.model.nu:
