@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pyfastenv import _core
 from pyfastenv.vector import opengl
+from pyfastenv.vector.arguments import integer
 
 Frame = NDArray[np.uint8]
 # what the core says of a per-environment model field: name, offset in the row, shape
@@ -149,6 +150,24 @@ def _serve(
             closed.set_result(None)
 
 
+def check_render_kwargs(env_id: str, model_path: str, given: Mapping[str, Any]) -> None:
+    """Refuses what no picture can be drawn with, before hours of steps have gone by.
+
+    Raises:
+        TypeError, ValueError: A number out of range, another renderer, two cameras, or any of
+            :data:`RENDER_KWARGS` of classic control, which has no camera.
+    """
+    if given and not model_path:
+        raise TypeError(f"{env_id} has no camera: {', '.join(given)} cannot be set")
+    if (renderer := given.get("renderer", "auto")) not in _RENDERERS:
+        raise ValueError(f"renderer: expected one of {', '.join(_RENDERERS)}, got {renderer!r}")
+    if given.get("camera_id") is not None and given.get("camera_name") is not None:
+        raise ValueError("give camera_id or camera_name, not both")
+    for name in ("width", "height", "max_geom"):
+        if name in given:
+            integer(name, given[name], minimum=1)
+
+
 def make_renderer(
     env_id: str, model_path: str, env_kwargs: Mapping[str, Any], render_kwargs: Mapping[str, Any]
 ) -> RenderThread:
@@ -160,8 +179,6 @@ def _make(
     env_id: str, model_path: str, env_kwargs: Mapping[str, Any], render_kwargs: Mapping[str, Any]
 ) -> Renderer:
     if not model_path:
-        if render_kwargs:
-            raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")
         return ClassicRenderer(env_id, env_kwargs)
     camera = camera_config(env_id)
     return MujocoRenderer(lambda: read_model(model_path), camera, **render_kwargs)
@@ -253,13 +270,6 @@ class MujocoRenderer:
         film: bool = False,
         renderer: str = "auto",
     ):
-        if renderer not in _RENDERERS:
-            raise ValueError(f"renderer: expected one of {', '.join(_RENDERERS)}, got {renderer!r}")
-        if camera_id is not None and camera_name is not None:
-            raise ValueError("give camera_id or camera_name, not both")
-        for name, size in (("width", width), ("height", height), ("max_geom", max_geom)):
-            if size < 1:
-                raise ValueError(f"{name}: expected at least 1, got {size}")
         import mujoco
 
         from pyfastenv.rendering.renderer import Renderer as OwnRenderer

@@ -31,6 +31,7 @@ from pyfastenv.vector.rendering import (
     State,
     Told,
     camera_config,
+    check_render_kwargs,
     make_renderer,
     read_model,
     tile,
@@ -203,6 +204,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         except TypeError as error:
             arguments.note_near_names(error, kwargs, self._arguments.keys() - kwargs.keys())
             raise
+        check_render_kwargs(env_id, self._core.model_path, self._render_kwargs)
         if not np.isfinite(self._core.render_fps):
             raise ValueError(
                 f"{self._core.model_path}: expected a timestep that can be divided by, "

@@ -358,7 +358,7 @@ def test_bad_camera_arguments(kwargs: dict[str, Any]) -> None:
 
 def test_classic_control_has_no_camera() -> None:
     with pytest.raises(TypeError, match="CartPole-v1 has no camera: width"):
-        make("CartPole-v1", width=64).render()
+        make("CartPole-v1", width=64)
 
 
 # MuJoCo's own first attempt, without a context, breaks off in the middle

@@ -344,9 +344,5 @@ def test_environments_are_drawn_without_opengl() -> None:
 
 
 def test_the_renderer_has_a_known_name() -> None:
-    with pyfastenv.make_vec(
-        "HalfCheetah-v5", 1, render_mode="rgb_array", renderer="povray"
-    ) as envs:
-        envs.reset(seed=0)
-        with pytest.raises(ValueError, match="renderer: expected one of auto, pyfastenv, mujoco"):
-            envs.render()
+    with pytest.raises(ValueError, match="renderer: expected one of auto, pyfastenv, mujoco"):
+        pyfastenv.make_vec("HalfCheetah-v5", 1, renderer="povray")
