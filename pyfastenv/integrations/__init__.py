@@ -34,6 +34,11 @@ def require(
             f"{consumer} needs environments made with autoreset_mode={mode.value!r}, "
             f"got autoreset_mode={envs.autoreset_mode.value!r}"
         )
+    if envs.pixels is not None and not takes_dicts:
+        raise ValueError(
+            f"{consumer} needs observations of numbers: make the environments without pixels, got "
+            f"{envs.single_observation_space}"
+        )
     if envs.obs_views is not None and not takes_dicts:
         raise ValueError(
             f"{consumer} needs flat observations: make the environments with "

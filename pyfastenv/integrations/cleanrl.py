@@ -63,9 +63,17 @@ def make_cleanrl_ppo(
         gamma: The discount of the returns by whose variance rewards are divided.
         old_infos: Infos as in gymnasium 0.29.
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here.
+
+    Raises:
+        ValueError: Its actions are discrete.
     """
     envs = make_vec(env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **kwargs)
     require(envs, AutoresetMode.SAME_STEP, "CleanRL")
+    if not isinstance(envs.single_action_space, gymnasium.spaces.Box):
+        raise ValueError(
+            f"make_cleanrl_ppo is for continuous actions, {envs.env_id}'s are "
+            f"{envs.single_action_space}: make_cleanrl takes them"
+        )
     return _FinalInfos(_Normalize(RecordEpisodeStatistics(envs), gamma), old_infos)
 
 

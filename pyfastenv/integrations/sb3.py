@@ -8,7 +8,7 @@ observation of the next episode, its last one is in ``info["terminal_observation
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -90,7 +90,7 @@ class FastVecEnv(VecEnv):
         ]
         self.reset_infos = [info for _, info in results]
         every = [obs for obs, _ in results]
-        if self.envs.obs_views is not None:
+        if isinstance(every[0], Mapping):
             return {name: np.stack([obs[name] for obs in every]) for name in every[0]}
         return np.stack(every)
 

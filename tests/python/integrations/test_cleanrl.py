@@ -152,6 +152,10 @@ def test_an_own_task() -> None:
         make_cleanrl(Arm, NUM_ENVS)
     with pytest.raises(ValueError, match="CleanRL needs flat"):
         make_cleanrl_ppo(Arm, NUM_ENVS)
+    with pytest.raises(ValueError, match=r"CleanRL needs observations of numbers: .*without pix"):
+        make_cleanrl("HalfCheetah-v5", NUM_ENVS, pixels={"height": 16, "width": 16})
+    with pytest.raises(ValueError, match=r"CartPole-v1's are Discrete\(2\): make_cleanrl takes"):
+        make_cleanrl_ppo("CartPole-v1", NUM_ENVS)
 
 
 def test_ppo_example() -> None:

@@ -140,6 +140,14 @@ def test_seeds_and_options_are_used_once() -> None:
     assert_equal(ours.reset(), first)
 
 
+def test_options_of_each_environment_where_observations_are_pictures() -> None:
+    ours = make_ours("Pendulum-v1", 2)
+    pictures = make_ours("HalfCheetah-v5", 2, pixels={"height": 16, "width": 16, "samples": 1})
+    for venv in (ours, pictures):
+        venv.set_options([{"one": 1}, {"other": 2}])
+        assert venv.reset().shape == (2, *venv.observation_space.shape)
+
+
 def test_attributes() -> None:
     ours = make_ours("HalfCheetah-v5", render_mode=None)
     assert ours.get_attr("render_mode") == [None] * NUM_ENVS
