@@ -372,6 +372,10 @@ class PyVectorEnv {
     return py::make_tuple(words[0], words[1], words[2], words[3], words[4], words[5]);
   }
 
+  void SetRandomState(int env_id, const std::array<uint64_t, 6>& words) {
+    WithoutGil([&] { env_->SetRandomState(env_id, words); });
+  }
+
   py::dict Stats() const {
     const auto stats = env_->stats();
     py::dict result;
@@ -482,6 +486,7 @@ void BindVectorEnv(py::module_& m) {
       .def("get_model_field", &PyVectorEnv::GetField, py::arg("name"))
       .def("row", &PyVectorEnv::Row, py::arg("env_id"))
       .def("random_state", &PyVectorEnv::RandomState, py::arg("env_id"))
+      .def("set_random_state", &PyVectorEnv::SetRandomState, py::arg("env_id"), py::arg("words"))
       .def("stats", &PyVectorEnv::Stats)
       .def("use_buffers", &PyVectorEnv::UseBuffers, py::arg("buffers"))
       .def("close", &PyVectorEnv::Close)

@@ -174,6 +174,7 @@ class VectorEnv {
   };
   RowCopy CopyRow(int32_t id);
   std::array<uint64_t, 6> RandomState(int32_t id);
+  void SetRandomState(int32_t id, const std::array<uint64_t, 6>& words);
 
   Stats stats() const { return runner_.stats(); }
   EngineReport engine() const { return runner_.engine(); }

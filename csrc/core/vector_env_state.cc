@@ -197,4 +197,14 @@ std::array<uint64_t, 6> VectorEnv::RandomState(int32_t id) {
   return store_.progress(id).random.state_words();
 }
 
+void VectorEnv::SetRandomState(int32_t id, const std::array<uint64_t, 6>& words) {
+  const CallGate::Exclusive exclusive(gate_);
+  const int32_t ids[] = {id};
+  CheckIds(ids);
+  CheckFree(ids, "np_random");
+  Progress progress = store_.progress(id);
+  progress.random = Random::FromWords(words);
+  store_.Commit(id, progress);
+}
+
 }  // namespace pyfastenv

@@ -142,6 +142,17 @@ int64_t Random::IntegersUpTo(int64_t low, int64_t high) {
   return static_cast<int64_t>(drawn);
 }
 
+Random Random::FromWords(const std::array<uint64_t, 6>& words) {
+  Random random;
+  random.state_[1] = words[0];
+  random.state_[0] = words[1];
+  random.increment_[1] = words[2];
+  random.increment_[0] = words[3];
+  random.has_uint32_ = static_cast<uint32_t>(words[4]);
+  random.uinteger_ = static_cast<uint32_t>(words[5]);
+  return random;
+}
+
 std::array<uint64_t, 6> Random::state_words() const {
   return {state_[1], state_[0], increment_[1], increment_[0], has_uint32_, uinteger_};
 }

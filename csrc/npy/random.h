@@ -21,6 +21,8 @@ class Random {
  public:
   Random() = default;
   explicit Random(std::span<const uint32_t> entropy);
+  /// The stream that has these state_words().
+  static Random FromWords(const std::array<uint64_t, 6>& words);
 
   uint64_t NextUint64();
   uint32_t NextUint32();

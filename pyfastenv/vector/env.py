@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -56,6 +58,8 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             key: value for key, value in self.envs.metadata.items() if key != "autoreset_mode"
         }
         self.render_mode = render_mode
+        self._generator: np.random.Generator | None = None
+        self._np_random_seed = self.envs.np_random_seed[0]
         self.observation_space = self.envs.single_observation_space
         self.action_space = self.envs.single_action_space
 
@@ -63,13 +67,23 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
         """Starts an episode; ``options`` as for :meth:`FastVectorEnv.reset`."""
-        super().reset(seed=seed)
-        obs, infos = self.envs.reset(seed=seed, options=options)
+        if seed is not None:
+            super().reset(seed=seed)  # np_random_seed
+            self._generator = None
+        with self._shared():
+            obs, infos = self.envs.reset(seed=seed, options=options)
         return row_of(obs, 0), _first(infos)
 
     def step(self, action: Any) -> tuple[NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]:
-        """Runs one step; ``action`` has ``action_space``'s shape."""
-        obs, rewards, terminations, truncations, infos = self.envs.step(np.asarray(action)[None])
+        """Runs one step; ``action`` has ``action_space``'s shape.
+
+        Raises:
+            ResetNeededError: The episode has been terminated, or none has begun. (gymnasium's go
+                on with whatever comes after the end.)
+        """
+        with self._shared():
+            results = self.envs.step(np.asarray(action)[None])
+        obs, rewards, terminations, truncations, infos = results
         return (
             row_of(obs, 0),
             float(rewards[0]),
@@ -77,6 +91,30 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             bool(truncations[0]),
             _first(infos),
         )
+
+    # gymnasium.Env's np_random and reset read and write this
+    @property
+    def _np_random(self) -> np.random.Generator:
+        if self._generator is None:
+            self._generator = self.envs.generator(0)
+        return self._generator
+
+    @_np_random.setter
+    def _np_random(self, generator: np.random.Generator) -> None:
+        self.envs.read_generator(0, generator)
+        self._generator = generator
+
+    @contextmanager
+    def _shared(self) -> Iterator[None]:
+        """The environment draws from ``np_random`` inside, once somebody has asked for it."""
+        if self._generator is None:
+            yield
+            return
+        self.envs.read_generator(0, self._generator)
+        try:
+            yield
+        finally:
+            self.envs.write_generator(0, self._generator)
 
     def render(self) -> NDArray[np.uint8] | None:
         """A ``(height, width, 3)`` uint8 frame, or None without ``render_mode="rgb_array"``."""

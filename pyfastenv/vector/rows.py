@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from functools import cached_property
 from typing import Any, Protocol
 
 import gymnasium
@@ -18,8 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.vector.obs_views import row_of
 
-# arguments of FastVectorEnv that FastEnv chooses itself
-_POOL_ARGUMENTS = ("num_envs", "num_threads", "autoreset_mode", "max_episode_steps")
+# arguments of FastVectorEnv that FastEnv chooses itself, and of gymnasium.make_vec
+_POOL_ARGUMENTS = (
+    *("num_envs", "num_threads", "autoreset_mode", "max_episode_steps"),
+    *("vectorization_mode", "vector_kwargs", "wrappers"),
+)
 
 
 def info_columns(rows: Sequence[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
@@ -69,6 +71,7 @@ class Pool(Protocol):
     @property
     def np_random_seed(self) -> tuple[int, ...]: ...
     def generator(self, env_id: int) -> np.random.Generator: ...
+    def action_space_of(self, env_id: int) -> gymnasium.Space[Any]: ...
     def reset(self, *, seed: Any, options: Any) -> tuple[Any, dict[str, Any]]: ...
     def render(self, env_ids: Any) -> Any: ...
     def get_state(self, env_ids: Any) -> NDArray[np.uint8]: ...
@@ -126,10 +129,10 @@ class Row:
         """The space of one environment."""
         return self._envs.single_observation_space
 
-    @cached_property
+    @property
     def action_space(self) -> gymnasium.Space[Any]:
         """The space of one environment, with a random stream of its own."""
-        return deepcopy(self._envs.single_action_space)
+        return self._envs.action_space_of(self._env_id)
 
     @property
     def np_random(self) -> np.random.Generator:

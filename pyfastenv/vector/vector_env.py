@@ -181,6 +181,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             if other:
                 raise ValueError(f"frame_stack: expected None, got {frame_stack}: {other}")
         self._seeds = _draw_seeds(self.num_envs)
+        self._action_spaces: dict[int, gymnasium.Space[Any]] = {}
         try:
             self._core: _core.VectorEnv = self._make_core(
                 env_id=env_id,
@@ -687,16 +688,49 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
     def generator(self, env_id: int) -> np.random.Generator:
         """A copy of an environment's generator in its present state."""
+        generator = np.random.Generator(np.random.PCG64(0))
+        self.write_generator(env_id, generator)
+        return generator
+
+    def write_generator(self, env_id: int, generator: np.random.Generator) -> None:
+        """Brings a generator to the present state of an environment's."""
         words = self._core.random_state(env_id)
         state_high, state_low, inc_high, inc_low, has_uint32, uinteger = words
-        bit_generator = np.random.PCG64()
-        bit_generator.state = {
+        generator.bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
             "has_uint32": has_uint32,
             "uinteger": uinteger,
         }
-        return np.random.Generator(bit_generator)
+
+    def read_generator(self, env_id: int, generator: np.random.Generator) -> None:
+        """Brings an environment's generator to the present state of this one.
+
+        Raises:
+            ValueError: It is of another kind than NumPy's ``default_rng``.
+        """
+        state: Any = generator.bit_generator.state
+        if state["bit_generator"] != "PCG64":
+            raise ValueError(
+                "np_random: expected a generator of numpy.random.default_rng (PCG64), got one of "
+                f"{state['bit_generator']}"
+            )
+        words, low = state["state"], 2**64 - 1
+        self._core.set_random_state(
+            env_id,
+            [
+                *(words["state"] >> 64, words["state"] & low),
+                *(words["inc"] >> 64, words["inc"] & low),
+                *(state["has_uint32"], state["uinteger"]),
+            ],
+        )
+
+    def action_space_of(self, env_id: int) -> gymnasium.Space[Any]:
+        """The action space of one environment, the same object each time, drawn from on its own."""
+        if env_id not in self._action_spaces:
+            self._action_spaces[env_id] = deepcopy(self.single_action_space)
+            self._action_spaces[env_id].seed()
+        return self._action_spaces[env_id]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Calls a method of each environment, or reads an attribute.

@@ -30,6 +30,7 @@ TEST(Random, CopyIsASnapshot) {
   EXPECT_EQ(copy.NextUint32(), random.NextUint32());
   EXPECT_EQ(copy.StandardNormal(), random.StandardNormal());
   EXPECT_EQ(copy.state_words(), random.state_words());
+  EXPECT_EQ(Random::FromWords(copy.state_words()).NextUint32(), random.NextUint32());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import StickyAction
 from gymnasium.wrappers import vector as wrappers
 from parity import MODES, assert_same, make_gymnasium, random_actions, step_both
 from scripts import run_script
@@ -238,6 +239,27 @@ def test_unseeded_environments_differ() -> None:
     assert len(set(envs.np_random_seed + others.np_random_seed)) == 6
 
 
+def test_a_single_environment_draws_from_its_np_random() -> None:
+    ours, theirs = gymnasium.make("pyfastenv/Hopper-v5"), gymnasium.make("Hopper-v5")
+    assert ours.unwrapped.np_random_seed is not None
+    for seed in (3, None):
+        assert_same_single(ours.reset(seed=seed), theirs.reset(seed=seed))
+        assert ours.unwrapped.np_random_seed == theirs.unwrapped.np_random_seed == 3
+        draws = [env.unwrapped.np_random.standard_normal() for env in (ours, theirs)]
+        assert draws[0] == draws[1]
+    sticky = [StickyAction(env, 0.5) for env in (ours, theirs)]
+    for env in sticky:
+        env.reset(seed=8)
+    for action in np.random.default_rng(0).uniform(-1, 1, (10, 3)).astype(np.float32):
+        assert_same_single(sticky[0].step(action), sticky[1].step(action))
+    for env in (ours, theirs):
+        env.unwrapped.np_random = np.random.default_rng(7)
+    assert_same_single(ours.reset(), theirs.reset())
+    assert ours.unwrapped.np_random_seed == theirs.unwrapped.np_random_seed == -1
+    with pytest.raises(ValueError, match=r"np_random: expected .*default_rng.* of MT19937"):
+        ours.unwrapped.np_random = np.random.Generator(np.random.MT19937(1))
+
+
 # ---- one environment at a time: call, get_attr, set_attr -----------------------------------------
 
 
@@ -261,6 +283,21 @@ def test_attributes_of_each_environment_are_gymnasiums() -> None:
     assert [m["render_fps"] for m in ours.get_attr("metadata")] == [ours.metadata["render_fps"]] * 3
     assert all("autoreset_mode" not in metadata for metadata in ours.get_attr("metadata"))
     assert ours.get_attr("max_episode_steps") == (40, 40, 40)
+    by_gymnasium = gymnasium.make_vec("pyfastenv:pyfastenv/Hopper-v5", 2)
+    gymnasium.make(by_gymnasium.get_attr("spec")[1]).close()
+
+
+def test_each_environments_action_space_draws_on_its_own() -> None:
+    ours = pyfastenv.make_vec("Pendulum-v1", 3)
+    first = ours.get_attr("action_space")
+    assert len({float(space.sample()[0]) for space in first}) == 3
+    theirs = make_gymnasium("Pendulum-v1", 3, "NextStep").get_attr("action_space")
+    for k, (mine, other) in enumerate(zip(first, theirs, strict=True)):
+        mine.seed(k)
+        other.seed(k)
+    for _ in range(2):
+        samples = [space.sample() for space in ours.get_attr("action_space")]
+        assert np.array_equal(samples, [space.sample() for space in theirs])
 
 
 def test_methods_of_each_environment() -> None:
