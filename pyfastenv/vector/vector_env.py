@@ -812,7 +812,18 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (self._arguments, self.spec)
+        """A copy, or one in another process, goes on as this one; of closed ones it is new."""
+        how = _remake, (type(self), self._arguments, self.spec)
+        if self.closed:
+            return how
+        spaces = self.single_action_space, self.action_space  # with what they draw from
+        return *how, (self.own_values(), self.get_state(), self._seeds, spaces)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        values, states, self._seeds, spaces = state
+        self.take_values(values)
+        self.set_state(states)
+        self.single_action_space, self.action_space = spaces
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
@@ -897,7 +908,7 @@ def _draw_seeds(n: int) -> list[int]:
     return [int.from_bytes(entropy[16 * i : 16 * (i + 1)], "little") for i in range(n)]
 
 
-def _remake(arguments: dict[str, Any], spec: Any) -> FastVectorEnv:
-    envs = FastVectorEnv(**arguments)
+def _remake(kind: type[FastVectorEnv], arguments: dict[str, Any], spec: Any) -> FastVectorEnv:
+    envs = kind(**arguments)
     envs.spec = spec
     return envs

@@ -497,21 +497,33 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("way", COPIES)
-def test_copies_are_made_from_the_same_arguments(way: str) -> None:
+def test_copies_go_on_from_where_the_original_is(way: str) -> None:
     made = {"num_threads": 2, "autoreset_mode": "SameStep", "obs_dtype": "float32"}
     own = {"max_episode_steps": 17, "frame_skip": 2, "healthy_z_range": (0.6, 2.0)}
     envs = pyfastenv.make_vec("Hopper-v5", 3, **made, **own)  # type: ignore[arg-type]
-    envs.reset(seed=0)
-    copied = COPIES[way](envs)
+    unset = COPIES[way](envs)
     with pytest.raises(pyfastenv.ResetNeededError):
-        copied.step(np.zeros((3, 3), np.float32))
+        unset.step(np.zeros((3, 3), np.float32))
+    envs.reset(seed=[4, 9, 5])
+    envs.set_model_field("opt.gravity", [[0.0, 0.0, z] for z in (-1.0, -5.0, -9.0)])
+    envs.step(envs.action_space.sample())
+    copied = COPIES[way](envs)
     assert type(copied) is pyfastenv.FastVectorEnv and copied is not envs
     assert copied.num_threads == 2 and copied.autoreset_mode is AutoresetMode.SAME_STEP
     assert copied.max_episode_steps == 17 and copied.spec == envs.spec
-    assert_same(copied.reset(seed=5), envs.reset(seed=5))
+    assert copied.np_random_seed == (4, 9, 5)
+    assert np.array_equal(copied.action_space.sample(), envs.action_space.sample())
     step_both(copied, envs, 40)
+    assert_same(copied.reset(seed=5), envs.reset(seed=5))
     envs.close()
     copied.step(np.zeros((3, 3), np.float32))
+    assert not COPIES[way](envs).closed
+
+
+def test_copies_have_their_tasks() -> None:
+    envs = pyfastenv.make_vec("HalfCheetahVel-v5", 2)
+    envs.reset_task([[1.0], [2.0]])
+    assert copy.deepcopy(envs).get_task().tolist() == [[1.0], [2.0]]
 
 
 def test_pickled_through_wrappers() -> None:
@@ -521,9 +533,14 @@ def test_pickled_through_wrappers() -> None:
 
 
 def test_single_environment_is_copied() -> None:
-    env = gymnasium.make("pyfastenv/Hopper-v5").unwrapped
-    copied = pickle.loads(pickle.dumps(env))
-    assert np.array_equal(copied.reset(seed=1)[0], env.reset(seed=1)[0])
+    env = gymnasium.make("pyfastenv/CartPole-v1")
+    env.reset(seed=0)
+    env.step(0)
+    copied = copy.deepcopy(env)
+    for action in (1, 0, 1):
+        assert_same_single(copied.step(action), env.step(action))
+    assert copied.unwrapped.np_random.random() == env.unwrapped.np_random.random()
+    assert_same_single(copied.reset(), env.reset())
 
 
 def test_workers_of_gymnasium_are_warned_about() -> None:

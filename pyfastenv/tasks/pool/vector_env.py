@@ -269,9 +269,6 @@ class TaskVectorEnv(FastVectorEnv):
     def _make_renderer(self) -> RenderThread:
         return make_model_renderer(self.new_model(), self._render_kwargs)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _remake, (self._arguments, self.spec)
-
 
 class _Explainer:
     """Words the failures of compiled methods; holds no environment alive."""
@@ -300,9 +297,3 @@ class _Explainer:
         state, generator = envs._core.row(env_id), envs.generator(env_id)
         what = (message, method, exception, action, repeatable, self._moved)
         return explain(task, layout, state, generator, *what)
-
-
-def _remake(arguments: dict[str, Any], spec: Any) -> TaskVectorEnv:
-    envs = TaskVectorEnv(**arguments)
-    envs.spec = spec
-    return envs
