@@ -302,3 +302,60 @@ def _join(one: Any, other: Any) -> Any:
 
 def _assign(target: Any, source: Any) -> None:
     target[:] = source
+
+
+SMALL = '''
+import mujoco
+import numpy as np
+import pyfastenv
+{above}
+
+class Small(pyfastenv.Task):
+    model = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="1"/></body>
+      <body pos="3 0 0"><joint name="y" type="slide"/><geom size="1"/><site name="tip"/></body>
+      </worldbody><actuator><motor joint="x"/><motor joint="y"/></actuator></mujoco>"""
+    max_episode_steps = None
+    v = pyfastenv.memory(3)
+    {body}
+
+    def reset(self, data, rng):
+        self.v[:] = rng.standard_normal(3)
+
+    def step(self, data, action, info, rng):
+        self.simulate(data)
+        self.v[:] = rng.standard_normal(3)
+        v = self.v
+        {step}
+        return 0.0, False
+
+    def observation(self, data, obs):
+        v = self.v
+        obs["v"] = v
+        {observation}
+'''
+
+
+def small(folder: Path, **code: str) -> Any:
+    """A task with a line of code in these places: above, body, step, observation."""
+    text = SMALL
+    for place in ("above", "body", "step", "observation"):
+        text = text.replace("{" + place + "}", code.get(place, "pass"))
+    return module_of(folder / "small.py", text).Small
+
+
+def assert_plain(task: Any, steps: int = 4) -> Any:
+    """Compiled it is what plain Python is, which is returned after its last step."""
+    (*_, last) = beside_plain(task, steps)
+    return last.plain_results
+
+
+def test_arrays_of_bools_are_masks(tmp_path: Path) -> None:
+    task = small(
+        tmp_path,
+        body="mask, flags = np.array([True, False, True]), [False, True]",
+        observation="obs['e'] = np.concatenate((v[self.mask], v[~self.mask], self.mask * v, "
+        "v[:2][self.flags]))",
+    )
+    seen = assert_plain(task)[0]
+    v = seen[:3]
+    assert np.array_equal(seen[3:], np.concatenate((v[::2], v[1:2], [v[0], 0.0, v[2]], v[1:2])))

@@ -304,8 +304,8 @@ class Task:
             elif isinstance(value, tuple | list | np.ndarray):
                 array = np.asarray(value)
                 if array.dtype.kind in "biuf" and array.size > 0:
-                    kind = np.float64 if array.dtype.kind == "f" else np.int64
-                    params[name] = np.array(array, kind)
+                    kinds = {"f": np.float64, "b": np.bool_}
+                    params[name] = np.array(array, kinds.get(array.dtype.kind, np.int64))
                     params[name].flags.writeable = False
         return params
 

@@ -150,7 +150,7 @@ class Program:
             shape = np.shape(value) if isinstance(value, np.ndarray) else None
             kind = "bool" if isinstance(value, bool) else np.asarray(value).dtype.name
             fields[name] = Field("params", offsets["params"], shape, kind)
-            offsets["params"] += np.size(value)
+            offsets["params"] += _packed(value).size
         for name, field in in_row(self.task._fields).items():
             section = "memory" if isinstance(field, Memory) else "command"
             shape = None if field.size is None else (field.size,)
@@ -159,13 +159,8 @@ class Program:
         return fields
 
     def _packed_params(self) -> Any:
-        """All parameters, eight bytes each: integers keep theirs."""
-        parts = []
-        for value in self._params.values():
-            array = np.ravel(np.asarray(value))
-            wide = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
-            parts.append(wide.view(np.float64))
-        return np.concatenate(parts)
+        """All parameters, one behind the other."""
+        return np.concatenate([_packed(value) for value in self._params.values()])
 
     def _key(self) -> str:
         """A hash of everything that the machine code depends on."""
@@ -195,6 +190,14 @@ class Program:
         }
         facts = {**self._code_facts(), **others}
         return {name: hashlib.sha256(fact.encode()).hexdigest() for name, fact in facts.items()}
+
+
+def _packed(value: Any) -> Any:
+    """A parameter in numbers of eight bytes: whole numbers keep their bits, masks a byte each."""
+    array = np.ravel(np.asarray(value))
+    if isinstance(value, np.ndarray) and array.dtype == np.bool_:
+        return np.pad(array, (0, -array.size % 8)).view(np.float64)
+    return array.astype(np.float64 if array.dtype.kind == "f" else np.int64).view(np.float64)
 
 
 class NativeProgram(Program):
