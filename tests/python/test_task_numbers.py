@@ -359,3 +359,20 @@ def test_arrays_of_bools_are_masks(tmp_path: Path) -> None:
     seen = assert_plain(task)[0]
     v = seen[:3]
     assert np.array_equal(seen[3:], np.concatenate((v[::2], v[1:2], [v[0], 0.0, v[2]], v[1:2])))
+
+
+@pytest.mark.parametrize("value", ["max(0, data.qvel[0])", "(0, 0 if data.time < 0.003 else v[0])"])
+def test_infos_that_are_whole_at_first_are_not_cut(value: str, tmp_path: Path) -> None:
+    task = small(tmp_path, step=f"info['e'] = {value}")
+    with pytest.raises(pyfastenv.TaskCodeError, match="as in the first run"):
+        pyfastenv.make_vec(task, 1)
+    plain = pyfastenv.debug(task)
+    plain.reset(seed=0)
+    with pytest.raises(TypeError, match=r"info.*expected whole numbers, as in the first run.* got"):
+        _ = [plain.step(np.full(2, 1e6)) for _ in range(5)]
+
+
+def test_infos_that_are_whole_stay_it(tmp_path: Path) -> None:
+    step = "info['n'] = np.sum(v > 0)\n        info['on'] = v[0] > 0"
+    infos = assert_plain(small(tmp_path, step=step))[-1]
+    assert infos["n"].dtype == infos["on"].dtype == np.int64

@@ -115,7 +115,7 @@ class PartsType(FrameType):
     def __init__(self, what: str, parts: Any):
         self.what, self.parts = what, parts
         super().__init__(
-            what, tuple((name, part.offset, part.size) for name, part in parts.items())
+            what, tuple((name, part.offset, part.size, part.dtype) for name, part in parts.items())
         )
 
 

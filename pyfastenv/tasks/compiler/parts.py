@@ -34,6 +34,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     raise_if,
     store,
 )
+from pyfastenv.tasks.language.layout import WHOLE
 
 # ---- self ----------------------------------------------------------------------------------------
 
@@ -84,8 +85,17 @@ class _SetPart(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         target, name, value = args
         if isinstance(target, PartsType) and isinstance(name, str):
+            part = target.parts.get(name)
+            if part is not None and part.is_whole and _has_floats(value):
+                raise errors.TypingError(f"{target.what}[{name!r}]: {WHOLE}")
             return signature(types.void, target, types.literal(name), value)
         return None
+
+
+def _has_floats(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return any(_has_floats(item) for item in kind)
+    return isinstance(getattr(kind, "dtype", kind), types.Float)
 
 
 @lower_builtin("static_setitem", PartsType, types.StringLiteral, types.Any)

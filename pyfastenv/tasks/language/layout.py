@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 from pyfastenv.vector.obs_views import ObsView, ObsViews
 
+# what an info must be whose first value is whole
+WHOLE = (
+    "expected whole numbers, as in the first run; where others may follow, it is a float from the "
+    "beginning: max(0.0, x) for max(0, x), 0.0 for 0, or float(…)"
+)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -26,6 +32,11 @@ class Part:
     def size(self) -> int:
         """How many numbers."""
         return math.prod(self.shape)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether they are whole numbers."""
+        return self.dtype == "int64"
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,8 @@ class Writer(Mapping[str, Any]):
                 raise ValueError(
                     f"{where}: expected {part.size} numbers, as in the first run, got {array.size}"
                 )
+            if part.is_whole and array.dtype.kind == "f" and (array != np.trunc(array)).any():
+                raise TypeError(f"{where}: {WHOLE}, got {array}")
         self._values[name] = array
 
     def __getitem__(self, name: str) -> Any:
