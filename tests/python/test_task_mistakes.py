@@ -34,6 +34,9 @@ def outside(x):
 def noise():
     return np.random.rand()  # <- noise
 
+def moved(state):
+    state.qpos[0] = 0.5
+
 class Cart(pyfastenv.Task):
     model = """<mujoco><worldbody><body name="cart">
       <joint name="slide" type="slide" axis="1 0 0"/><geom name="box" type="box" size=".1 .1 .1"/>
@@ -144,6 +147,16 @@ MISTAKES = [
     Mistake("wrong_argument", "before", "self.simulate(data, n=1)", "Task.simulate() got an"),
     Mistake("simulate_in_reset", "reset", "self.simulate(data)", "belongs into step"),
     Mistake("control_remembers", "control", "self.count += 1", "ahead of time"),
+    Mistake("control_moves_joints", "control", "data.joint('slide').qpos[0] = 0.5",
+            "in control a memory and the state"),
+    Mistake("control_moves_a_view", "control", "q = data.qvel\n        q[:] = 0.0",
+            "in control a memory and the state", "q[:] = 0.0"),
+    Mistake("control_moves_by_a_function", "control", "moved(data)",
+            "in control a memory and the state"),
+    Mistake("control_sets_the_time", "control", "d = data\n        d.time = 1.0",
+            "it may only write ctrl", "def control"),
+    Mistake("control_fills_the_state", "control", "mujoco.mju_normalize3(data.xfrc_applied[1, :3])",
+            "that is only read"),
     Mistake("control_reads_bodies", "control", 'y = data.body("cart").xpos[0]', "before"),
     Mistake("unknown_random", "reset", "y = rng.choice(3)", "rng.uniform"),
     Mistake("random_dtype", "reset", "y = rng.random(3, dtype=np.float32)", "leave it out"),

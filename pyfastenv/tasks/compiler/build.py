@@ -99,8 +99,9 @@ def compile_task(
         SelfType(type(task).__name__, dict(fields), model, own, remembers=remembers)
         for remembers in (True, False)
     )
+    sample = mujoco.MjData(model)
     given = {
-        "data": cast_frame(DataType(model, mujoco.MjData(model))),
+        "data": cast_frame(DataType(model, sample)),
         "rng": cast_frame(RngType()),
         "obs": cast_frame(PartsType("obs", layout.obs)),
         "info": cast_frame(PartsType("info", layout.infos)),
@@ -108,6 +109,7 @@ def compile_task(
         "ctrl": view_of("ctrl", array_type("float64", 1), (control_size(task),)),
         ROW: vector_of("obs", array_type("float64", 1), layout.obs_size),
     }
+    read_only = {**given, "data": cast_frame(DataType(model, sample, moves=False))}
     provide_symbols()
     functions = _link(sources)
     around = code_around(task, layout.obs)
@@ -120,7 +122,8 @@ def compile_task(
                 if hook == "reset":
                     after_a_step = set(READS)
                 arguments = arguments_of(getattr(type(task), hook))
-                entry = _entry(hook, functions[name], given, arguments, around.get(hook, ("", "")))
+                own = read_only if hook == "control" else given
+                entry = _entry(hook, functions[name], own, arguments, around.get(hook, ("", "")))
                 method = f"{type(task).__name__}.{hook}"
                 _say(f"compiling {method}, once; the code is kept in {folder()}")
                 code[hook] = _machine_code(
@@ -271,7 +274,7 @@ def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
 
 _READ_ONLY = (
     "it writes into an array that is only read (the action, a command, a parameter, in control a "
-    "memory, or what MuJoCo computes); write into a copy: x = x.copy()"
+    "memory and the state, or what MuJoCo computes); write into a copy: x = x.copy()"
 )
 
 

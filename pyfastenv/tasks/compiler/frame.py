@@ -64,11 +64,11 @@ class SelfType(FrameType):
 
 
 class DataType(FrameType):
-    """``data``; ``sample`` is an MjData of the model, for shapes."""
+    """``data``; ``sample``: an MjData of the model, for shapes; ``moves``: its state may change."""
 
-    def __init__(self, model: Any, sample: Any):
-        self.model, self.sample = model, sample
-        super().__init__("data", id(model))
+    def __init__(self, model: Any, sample: Any, *, moves: bool = True):
+        self.model, self.sample, self.moves = model, sample, moves
+        super().__init__("data", (id(model), moves))
 
 
 class ModelType(FrameType):

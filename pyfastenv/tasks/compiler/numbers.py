@@ -40,7 +40,8 @@ def refuse(what: str, kind: Any, wanted: str) -> None:
 def _say(kind: Any) -> str:
     if isinstance(kind, types.Array):
         order = "" if kind.layout == "C" else " that is not contiguous"
-        return f"a {kind.ndim}-dimensional {kind.dtype} array{order}"
+        use = "" if kind.mutable else " that is only read"
+        return f"a {kind.ndim}-dimensional {kind.dtype} array{order}{use}"
     return str(kind)
 
 

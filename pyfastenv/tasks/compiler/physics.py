@@ -180,6 +180,10 @@ def _number(builder: Any, base: Any, offset: int, dtype: str) -> Any:
     return builder.sext(load(builder, base, offset, I32), I64)
 
 
+def _is_writable(data: Any, name: str) -> bool:
+    return data.moves and name in STATE
+
+
 @attributes_of(DataType)
 def _type_of_data(kind: Any, name: str) -> Any:
     if name in LAYOUTS["data_numbers"]:
@@ -193,7 +197,7 @@ def _type_of_data(kind: Any, name: str) -> Any:
         return None
     _check_known(kind.model, name)
     dtype = LAYOUTS["data"][name][1]
-    return array_type(dtype, getattr(kind.sample, name).ndim, readonly=name not in STATE)
+    return array_type(dtype, getattr(kind.sample, name).ndim, readonly=not _is_writable(kind, name))
 
 
 @lower_getattr_generic(DataType)
@@ -214,6 +218,8 @@ def _data_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str
 def _set_data_attribute(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
     if name != "time":
         raise errors.TypingError(f"data.{name} cannot be set; write data.{name}[:] = … (or [i])")
+    if not sig.args[0].moves:
+        raise errors.TypingError("control writes data.time, but it may only write ctrl")
     value = context.cast(builder, args[1], sig.args[1], types.float64)
     offset = LAYOUTS["data_numbers"][name][0]
     store(builder, member(builder, args[0], "data"), offset, value)
@@ -346,7 +352,7 @@ def _type_of_named(kind: Any, name: str) -> Any:
     if not in_model:
         _check_known(kind.owner.model, place[0])
     dtype = LAYOUTS["model" if in_model else "data"][place[0]][1]
-    writable = place[0] in (kind.owner.own if in_model else STATE)
+    writable = place[0] in kind.owner.own if in_model else _is_writable(kind.owner, place[0])
     return array_type(dtype, len(place[2]), readonly=not writable)
 
 
