@@ -100,6 +100,10 @@ np.outer(v[:3], w[:2])
 np.array([x, y, x * y])
 v[:3] * SCALE
 np.zeros(3) + x
+float(np.float32(x)) * float(np.float32(y)), float(x > 0.0), float(np.sum(v > 0))
+v.astype(np.float32) * 3
+np.maximum(w.astype(np.float32), 1)
+np.sum((v > 0) + (w > 0)), (v[0] > 0) + 1, np.sum((v > 0) * x), 1.0 if (x > 0) | (y > 0) else 0.0
 np.abs(v)
 math.sin(x), math.exp(x), math.atan2(y, x), math.sqrt(abs(x)), math.tanh(y), math.log(abs(y))
 1.0 if np.any(v > 2.5) else 0.0
@@ -155,7 +159,10 @@ REFUSED = {
     "np.convolve(v, w)": "convolve", "np.float32(x) * y": "float32",
     "np.float32(x) * 0.5": "float32", "MATRIX[:, 0] @ v[:3]": "contiguous",
     "math.hypot(x, y)": "hypot", "sum(v)": "np.sum", "np.sin(np.float32(x))": "float64",
-    "v ** 3": r"\*\*",
+    "v ** 3": r"\*\*", "np.float32(x) * 3": "float32", "np.maximum(np.float32(x), 0.1)": "float32",
+    "np.where(x > 0, np.float32(x), 0)": "float32", "max(np.float32(x), 0.1)": "float32",
+    "v.astype(np.float32) * self.count": "float32", "np.add(v.astype(np.float32), x)": "float32",
+    "(v[0] > 0) + (w[0] > 0)": "two bools", "np.multiply(v[0] > 0, w[0] > 0)": "two bools",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import operator
 import re
 import sys
 import traceback
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import mujoco
+import numpy as np
 from numba import njit
 from numba.core import compiler, errors, ir, types
 from numba.core.compiler_machinery import AnalysisPass, register_pass
@@ -37,39 +39,70 @@ _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%=
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _SameFloats(AnalysisPass):
-    """Refuses float32 beside float64: NumPy lets a plain number take float32's side."""
+class _SameNumbers(AnalysisPass):
+    """Refuses arithmetic whose types NumPy chooses by more than what numba knows."""
 
-    _name = "pyfastenv_same_floats"
+    _name = "pyfastenv_same_numbers"
 
     def __init__(self) -> None:
         AnalysisPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        for expression in state.calltypes:
-            if getattr(expression, "op", None) not in ("binop", "inplace_binop"):
+        for expression, call in state.calltypes.items():
+            operation = getattr(expression, "op", None)
+            if operation in ("binop", "inplace_binop"):
+                names = expression.lhs.name, expression.rhs.name
+                called = expression.fn if operation == "binop" else expression.immutable_fn
+            elif operation == "call":
+                names = tuple(argument.name for argument in expression.args)
+                called = getattr(state.typemap[expression.func.name], "typing_key", None)
+                if not (isinstance(called, np.ufunc) or called in (np.where, max, min)):
+                    continue
+            else:
                 continue
-            kinds = {
-                getattr(kind, "dtype", kind)
-                for kind in (
-                    state.typemap[expression.lhs.name],
-                    state.typemap[expression.rhs.name],
-                )
-            }
-            if {types.float32, types.float64} <= kinds:
-                raise errors.TypingError(
-                    "float32 and float64 meet, and NumPy's rules for that depend on what is a "
-                    "plain number: write np.float64(…) or np.float32(…) around one of them, or "
-                    "action.astype(np.float64)",
-                    loc=expression.loc,
-                )
+            kinds = [state.typemap[name] for name in names]
+            wrong = _other_types(called, kinds, call.return_type)
+            if wrong:
+                raise errors.TypingError(wrong, loc=expression.loc)
         return False
+
+
+def _other_types(called: Any, kinds: list[Any], result: Any) -> str:
+    """Why NumPy's result of these types may have another type than numba's; "" if not."""
+    dtypes = {getattr(kind, "dtype", kind) for kind in kinds}
+    numbers = [kind for kind in kinds if not isinstance(kind, types.Array)]
+    if types.float32 in dtypes:
+        widened = getattr(result, "dtype", result) == types.float64 and numbers
+        whole = any(
+            isinstance(kind, types.Integer) and not isinstance(kind, types.IntegerLiteral)
+            for kind in numbers
+        )
+        if types.float64 in dtypes or widened or (whole and result != types.boolean):
+            return _FLOATS
+    both = len(kinds) == 2 and all(isinstance(kind, types.Boolean) for kind in kinds)
+    return _BOOLS if both and called in _ON_BOOLS else ""
+
+
+# NumPy lets a plain number take float32's side
+_FLOATS = (
+    "float32 meets float64 or a whole number, and NumPy's rules for that depend on what is a plain "
+    "number: write np.float64(…) or np.float32(…) around one of them, or action.astype(np.float64)"
+)
+# NumPy's bools stay bools where Python's are added up
+_ON_BOOLS = (
+    *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod),
+    *(np.add, np.subtract, np.multiply),
+)
+_BOOLS = (
+    "arithmetic on two bools depends on whether they are NumPy's or Python's: write int(…) around "
+    "one of them, or and, or"
+)
 
 
 class _Compiler(compiler.CompilerBase):
     def define_pipelines(self) -> list[Any]:
         passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_SameFloats, NopythonTypeInference)
+        passes.add_pass_after(_SameNumbers, NopythonTypeInference)
         passes.finalize()
         return [passes]
 

@@ -157,7 +157,8 @@ class Rewriter(ast.NodeTransformer):
                     "round": "write np.rint",
                 }
                 self._refuse(root, f"{name}()", hints.get(name, ""))
-            return root
+            # numba's float leaves float32 as it is
+            return self._call_name("plain:float64") if name == "float" else root
         value, used = self._outer[name], 0
         while used < len(chain) and isinstance(value, types.ModuleType | type):
             attribute = chain[used].attr
