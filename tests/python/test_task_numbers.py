@@ -103,8 +103,17 @@ np.zeros(3) + x
 float(np.float32(x)) * float(np.float32(y)), float(x > 0.0), float(np.sum(v > 0))
 v.astype(np.float32) * 3
 np.maximum(w.astype(np.float32), 1)
+np.sum((1, 2)), np.sum((x > 0, y > 0)), np.sum((x, y, 1.5))
+(self.v if x > 0 else np.zeros(9)) * 2.0
+self.parts(data)
 np.sum((v > 0) + (w > 0)), (v[0] > 0) + 1, np.sum((v > 0) * x), 1.0 if (x > 0) | (y > 0) else 0.0
 np.abs(v)
+np.arange(1.0, 2.0, 0.1)
+np.arange(-0.0, 1.0, 0.3)
+np.arange(3.0)
+np.arange(2, 9, 3)
+np.hypot(v[:1], w)
+np.sum(np.arctan2(v, w[:1]))
 math.sin(x), math.exp(x), math.atan2(y, x), math.sqrt(abs(x)), math.tanh(y), math.log(abs(y))
 1.0 if np.any(v > 2.5) else 0.0
 1.0 if (v > -2.9).all() and not np.isnan(x) else 0.0
@@ -139,6 +148,13 @@ TAIL = """
         mujoco.mju_axisAngle2Quat(out, vector[:3], self.gain)
         mujoco.mju_normalize4(out)
         return out
+
+    def parts(self, data):
+        world, ball, arm = data.xpos
+        both = data.qpos
+        if self.x > 0:
+            both = both + ball[0]
+        return np.concatenate((arm - ball, both))
 
     def contacts(self, data):
         force = np.zeros(6)
@@ -383,3 +399,11 @@ def test_infos_that_are_whole_stay_it(tmp_path: Path) -> None:
     step = "info['n'] = np.sum(v > 0)\n        info['on'] = v[0] > 0"
     infos = assert_plain(small(tmp_path, step=step))[-1]
     assert infos["n"].dtype == infos["on"].dtype == np.int64
+
+
+def test_vectors_of_other_lengths_are_an_error(tmp_path: Path) -> None:
+    task = small(tmp_path, step="v[0] = np.sum(np.arctan2(v, v[: 3 if data.time < 0.003 else 2]))")
+    envs = pyfastenv.make_vec(task, 1)
+    envs.reset(seed=0)
+    with pytest.raises(pyfastenv.EnvError, match="could not be broadcast together"):
+        _ = [envs.step(np.ones((1, 2))) for _ in range(5)]

@@ -13,7 +13,7 @@ from typing import Any
 from numba.core import cgutils, errors, types
 from numba.core.datamodel import models
 from numba.core.extending import register_model
-from numba.core.imputils import lower_builtin
+from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.cpython import slicing
 from numba.np import arrayobj
@@ -149,6 +149,12 @@ class View(types.Array):
 
 
 register_model(View)(models.ArrayModel)
+
+
+@lower_cast(View, types.Array)
+def _as_array(context: Any, builder: Any, kind: Any, wanted: Any, value: Any) -> Any:
+    """Where a name may be one or the other: they are the same struct."""
+    return value
 
 
 def array_type(dtype: str, ndim: int, *, readonly: bool = False) -> View:

@@ -12,10 +12,18 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, errors, types
-from numba.core.extending import intrinsic, overload
+from numba.core.extending import intrinsic, overload, register_jitable
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks.compiler.numba_internals import F64, OPTIONS, call_symbol, constant, new_array
+from pyfastenv.tasks.compiler.frame import is_absent
+from pyfastenv.tasks.compiler.numba_internals import (
+    F64,
+    OPTIONS,
+    call_symbol,
+    constant,
+    new_array,
+    raise_if,
+)
 from pyfastenv.tasks.frontend import vocabulary as words
 
 FUNCTIONS: dict[str, Any] = {
@@ -117,6 +125,10 @@ def _unary(name: str) -> None:
 def _binary(name: str) -> None:
     function = stand_in(f"numpy:{name}", "x, y")
     symbol = f"pyfastenv_np_{name}"
+    message = f"np.{name}: the vectors differ in length"
+
+    def is_one(builder: Any, length: Any) -> Any:
+        return builder.icmp_signed("==", length, constant(1))
 
     @intrinsic
     def of_numbers(typing_context: Any, x: Any, y: Any) -> Any:
@@ -135,24 +147,25 @@ def _binary(name: str) -> None:
         result_type = types.Array(types.float64, 1, "C")
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            arguments: list[Any] = []
-            count = None
+            given: list[tuple[Any, Any, Any]] = []  # first number, distance, how many
             for value, kind in zip(args, sig.args, strict=True):
                 if isinstance(kind, types.Array):
                     array = context.make_array(kind)(context, builder, value)
-                    arguments += [array.data, cgutils.unpack_tuple(builder, array.strides)[0]]
-                    # of two vectors the shorter: NumPy would have refused them in the first run
-                    count = (
-                        array.nitems
-                        if count is None
-                        else builder.select(
-                            builder.icmp_signed("<", count, array.nitems), count, array.nitems
-                        )
-                    )
+                    stride = cgutils.unpack_tuple(builder, array.strides)[0]
+                    given.append((array.data, stride, array.nitems))
                 else:
                     place = cgutils.alloca_once(builder, F64)
                     builder.store(context.cast(builder, value, kind, types.float64), place)
-                    arguments += [place, constant(0)]
+                    given.append((place, constant(0), constant(1)))
+            (_, _, first), (_, _, second) = given
+            count = builder.select(is_one(builder, first), second, first)
+            arguments: list[Any] = []
+            for data, stride, length in given:
+                differs = builder.icmp_signed("!=", length, count)
+                alone = is_one(builder, length)
+                wrong = builder.and_(differs, builder.not_(alone))
+                raise_if(context, builder, wrong, ValueError, message)
+                arguments += [data, builder.select(alone, constant(0), stride)]
             result = new_array(context, builder, result_type, [count])
             call_symbol(builder, symbol, ir.VoidType(), [*arguments, result.data, count])
             return result._getvalue()
@@ -194,21 +207,26 @@ def _total(typing_context: Any, x: Any) -> Any:
     return signature(x.dtype, x), codegen
 
 
+@register_jitable(**OPTIONS)
+def _count(items):
+    total = 0
+    for item in items:
+        total += item
+    return total
+
+
 @overload(stand_in("numpy:sum", "x"), jit_options=OPTIONS)
 def _sum(x):
-    if isinstance(x, types.Array) and isinstance(x.dtype, types.Integer | types.Boolean):
-
-        def count(x):
-            total = 0
-            for item in x.flat:
-                total += item
-            return total
-
-        return count
-    if isinstance(getattr(x, "dtype", None), types.Float) and (x.ndim == 1 or is_contiguous(x)):
-        return lambda x: _total(x)
-    if isinstance(x, types.UniTuple):
+    if isinstance(getattr(x, "dtype", None), types.Integer | types.Boolean):
+        if isinstance(x, types.Array):
+            return lambda x: _count(x.flat)
+        if isinstance(x, types.UniTuple):
+            return lambda x: _count(x)
+    if isinstance(x, types.UniTuple) and x.dtype == types.float64:
         return lambda x: _total(np.array(x))
+    of_floats = isinstance(x, types.Array) and isinstance(x.dtype, types.Float)
+    if of_floats and (x.ndim == 1 or is_contiguous(x)):
+        return lambda x: _total(x)
     refuse("np.sum", x, "a vector or a contiguous array (axis= is not there: write the loop)")
     return None
 
@@ -219,6 +237,31 @@ def _mean(x):
         return lambda x: _total(x) / x.size
     refuse("np.mean", x, "a float64 vector or contiguous array")
     return None
+
+
+@overload(stand_in("numpy:arange", "start, stop=None, step=None, dtype=None"), jit_options=OPTIONS)
+def _arange(start, stop=None, step=None, dtype=None):
+    kinds = [kind for kind in (start, stop, step) if not is_absent(kind)]
+    if all(isinstance(kind, types.Integer) for kind in kinds):
+        return lambda start, stop=None, step=None, dtype=None: np.arange(start, stop, step, dtype)
+    if not (is_absent(dtype) and all(_real(kind) for kind in kinds)):
+        refuse("np.arange", kinds[0], "whole numbers, or float64 numbers without dtype")
+    if is_absent(stop):
+        return lambda start, stop=None, step=None, dtype=None: _steps(0.0, start, 1.0)
+    if is_absent(step):
+        return lambda start, stop=None, step=None, dtype=None: _steps(start, stop, 1.0)
+    return lambda start, stop=None, step=None, dtype=None: _steps(start, stop, step)
+
+
+@register_jitable(**OPTIONS)
+def _steps(start, stop, step):
+    """np.arange of float64 numbers, in NumPy's order of rounding."""
+    out = np.empty(max(0, math.ceil((stop - start) / step)))
+    between = (start + step) - start
+    for i in range(out.size):
+        out[i] = start + i * between
+    out[:1], out[1:2] = start, start + step
+    return out
 
 
 @overload(stand_in("numpy:square", "x"), jit_options=OPTIONS)
@@ -428,7 +471,7 @@ def unpacker(count: int) -> Any:
     space: dict[str, Any] = {}
     exec(
         f"def of_vector(x):\n"
-        f"    if x.size != {count}: raise ValueError('expected {count} numbers to unpack')\n"
+        f"    if x.shape[0] != {count}: raise ValueError('expected {count} values to unpack')\n"
         f"    return ({items},)\n",
         space,
     )
