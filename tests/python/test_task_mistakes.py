@@ -171,6 +171,10 @@ MISTAKES = [
             "it is for reset and step"),
     Mistake("random_in_helper", "after", "y = noise()", "noise is handed rng", "# <- noise"),
     Mistake("array_replaced", "after", "data.qpos = np.zeros(2)", "data.qpos[:]"),
+    Mistake("narrow_result", "after", "f = np.zeros(6, np.float32)\n        if data.ncon > 0: "
+            "mujoco.mj_contactForce(self.model, data, 0, f)", "a contiguous float64 vector of 6"),
+    Mistake("strided_result", "after", "f = np.zeros(12)[::2]\n        if data.ncon > 0: "
+            "mujoco.mj_contactForce(self.model, data, 0, f)", "a contiguous float64 vector of 6"),
     Mistake("unknown_engine", "after", "mujoco.mj_inverse(self.model, data)", "mj_forward"),
     Mistake("late_no_pair", "after", "if data.time > 0.01: return 1.0", "(reward, terminated)"),
     Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),

@@ -82,7 +82,8 @@ _REFRESHING = ("mj_forward", "mj_step1", "mj_step")
 def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
     """A function of (m, d, …): its further arguments are integers, numbers, arrays or None.
 
-    ``wanted``: "i", "f", how many numbers an array has, or "J": of a 3 x nv Jacobian.
+    ``wanted``: "i", "f", how many numbers an array has ("uint8:6": of this kind, not float64), or
+    "J": of a 3 x nv Jacobian.
     """
     kinds_wanted = wanted.split()
 
@@ -90,8 +91,14 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
         if not isinstance(kinds[0], ModelType) or not isinstance(kinds[1], DataType):
             raise errors.TypingError(f"mujoco.{name}: expected (self.model, data, …)")
         for kind, want in zip(kinds[2:], kinds_wanted, strict=True):
-            if want == "J" and not is_absent(kind) and not _is_jacobian(kind):
+            if is_absent(kind):
+                continue
+            if want == "J" and not _is_jacobian(kind):
                 refuse(f"mujoco.{name}", kind, "np.zeros((3, self.model.nv)), or None")
+            if want[-1].isdigit():
+                dtype, size = _array_of(want)
+                if not (is_vector(kind, dtype) and is_contiguous(kind)):
+                    refuse(f"mujoco.{name}", kind, f"a contiguous {dtype} vector of {size}")
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             frame = args[1]
@@ -112,7 +119,7 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
                     given.append(ir.Constant(BYTES, None))
                 else:
                     array = context.make_array(kind)(context, builder, value)
-                    size = 3 * sig.args[1].model.nv if want == "J" else int(want)
+                    size = 3 * sig.args[1].model.nv if want == "J" else _array_of(want)[1]
                     _same_size(context, builder, name, array, size)
                     given.append(builder.bitcast(array.data, BYTES))
             place = cgutils.alloca_once(builder, F64)
@@ -125,6 +132,12 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
         return signature(types.float64 if returns else types.void, *kinds), codegen
 
     _declare(name, f"m, d, {parameters}".rstrip(", "), typing)
+
+
+def _array_of(want: str) -> tuple[Any, int]:
+    """The dtype of a vector's numbers, and how many there are."""
+    dtype, _, size = want.rpartition(":")
+    return getattr(types, dtype or "float64"), int(size)
 
 
 def _is_jacobian(kind: Any) -> bool:
@@ -140,7 +153,7 @@ _engine("mj_objectVelocity", "objtype, objid, res, flg_local", "i i 6 i")
 _engine(
     "mj_ray",
     "pnt, vec, geomgroup, flg_static, bodyexclude, geomid, normal=None",
-    "3 3 6 i i 1 3",
+    "3 3 uint8:6 i i int32:1 3",
     returns=True,
 )
 _engine("mj_geomDistance", "geom1, geom2, distmax, fromto", "i i f 6", returns=True)
