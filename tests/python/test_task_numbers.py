@@ -22,6 +22,10 @@ import pyfastenv
 
 SCALE = np.array([0.5, 1.5, 2.5])
 MATRIX = np.arange(12.0).reshape(3, 4) / 7.0
+ROWS, CELL = [0, 2], (1, 2)
+
+def pick(array, index):
+    return array[index]
 
 def rotate(vector, quaternion):
     out = np.zeros(3)
@@ -106,8 +110,13 @@ np.maximum(w.astype(np.float32), 1)
 np.sum((1, 2)), np.sum((x > 0, y > 0)), np.sum((x, y, 1.5))
 (self.v if x > 0 else np.zeros(9)) * 2.0
 self.parts(data)
+MATRIX[ROWS]
+MATRIX[ROWS, 1]
+np.sum(data.xpos[ROWS]), ROWS[1], len(ROWS), MATRIX[CELL]
 np.sum((v > 0) + (w > 0)), (v[0] > 0) + 1, np.sum((v > 0) * x), 1.0 if (x > 0) | (y > 0) else 0.0
 np.abs(v)
+np.ones(9) // 0.1
+np.ones(9) % 0.1
 np.arange(1.0, 2.0, 0.1)
 np.arange(-0.0, 1.0, 0.3)
 np.arange(3.0)
@@ -175,6 +184,7 @@ REFUSED = {
     "np.convolve(v, w)": "convolve", "np.float32(x) * y": "float32",
     "np.float32(x) * 0.5": "float32", "MATRIX[:, 0] @ v[:3]": "contiguous",
     "math.hypot(x, y)": "hypot", "sum(v)": "np.sum", "np.sin(np.float32(x))": "float64",
+    "pick(MATRIX, ROWS)[0]": "is a list", "pick(v, (1,))": "is a tuple",
     "v ** 3": r"\*\*", "np.float32(x) * 3": "float32", "np.maximum(np.float32(x), 0.1)": "float32",
     "np.where(x > 0, np.float32(x), 0)": "float32", "max(np.float32(x), 0.1)": "float32",
     "v.astype(np.float32) * self.count": "float32", "np.add(v.astype(np.float32), x)": "float32",

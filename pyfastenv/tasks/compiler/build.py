@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 from numba.core import compiler, errors, ir, types
 from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.ir_utils import get_definition, guard
 from numba.core.typed_passes import NopythonTypeInference
 
 from pyfastenv.errors import TaskCodeError
@@ -49,6 +50,8 @@ class _SameNumbers(AnalysisPass):
 
     def run_pass(self, state: Any) -> bool:
         for expression, call in state.calltypes.items():
+            if _is_indexed_by_list(state, expression):
+                raise errors.TypingError(_LISTS, loc=expression.loc)
             operation = getattr(expression, "op", None)
             if operation in ("binop", "inplace_binop"):
                 names = expression.lhs.name, expression.rhs.name
@@ -67,12 +70,29 @@ class _SameNumbers(AnalysisPass):
         return False
 
 
+def _is_indexed_by_list(state: Any, expression: Any) -> bool:
+    """Whether an array's index may be one of the constants that are lists in Python."""
+    is_read = isinstance(expression, ir.Expr) and expression.op in ("getitem", "static_getitem")
+    if not is_read and not isinstance(expression, ir.SetItem | ir.StaticSetItem):
+        return False
+    array = expression.value if is_read else expression.target
+    is_static = not isinstance(expression.index, ir.Var)
+    index = expression.index_var if is_static else expression.index
+    if index is None or not isinstance(state.typemap[index.name], types.BaseTuple):
+        return False
+    origin = guard(get_definition, state.func_ir, index)
+    return isinstance(state.typemap[array.name], types.Array) and (
+        isinstance(origin, ir.Arg)
+        or (isinstance(origin, ir.Global | ir.FreeVar) and origin.name.startswith("list_"))
+    )
+
+
 def _other_types(called: Any, kinds: list[Any], result: Any) -> str:
     """Why NumPy's result of these types may have another type than numba's; "" if not."""
-    dtypes = {getattr(kind, "dtype", kind) for kind in kinds}
+    dtypes = {_dtype(kind) for kind in kinds}
     numbers = [kind for kind in kinds if not isinstance(kind, types.Array)]
     if types.float32 in dtypes:
-        widened = getattr(result, "dtype", result) == types.float64 and numbers
+        widened = _dtype(result) == types.float64 and numbers
         whole = any(
             isinstance(kind, types.Integer) and not isinstance(kind, types.IntegerLiteral)
             for kind in numbers
@@ -83,10 +103,18 @@ def _other_types(called: Any, kinds: list[Any], result: Any) -> str:
     return _BOOLS if both and called in _ON_BOOLS else ""
 
 
+def _dtype(kind: Any) -> Any:
+    return getattr(kind, "dtype", kind)
+
+
 # NumPy lets a plain number take float32's side
 _FLOATS = (
     "float32 meets float64 or a whole number, and NumPy's rules for that depend on what is a plain "
     "number: write np.float64(…) or np.float32(…) around one of them, or action.astype(np.float64)"
+)
+_LISTS = (
+    "an index that is a list takes several elements, and one that is a tuple takes one: write "
+    "x[i, j] for a tuple, or np.array(…) for a list"
 )
 # NumPy's bools stay bools where Python's are added up
 _ON_BOOLS = (

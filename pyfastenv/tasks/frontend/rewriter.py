@@ -63,6 +63,7 @@ class Rewriter(ast.NodeTransformer):
         closure = inspect.getclosurevars(function)
         self._outer = {**function.__globals__, **closure.nonlocals}
         self._self = code.co_varnames[0] if "self" in code.co_varnames[:1] else None
+        self._indices: set[int] = set()  # nodes that stand in brackets
         self._targets = Targets(task, result.tree, self._self)
 
     def run(self) -> None:
@@ -98,6 +99,13 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(node.ctx, ast.Load) and node.id not in self._locals:
             return self._resolve(node, [])
         return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        """Lists among the constants are tuples; as an index NumPy has them mean something else."""
+        index = node.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        self._indices |= {id(part) for part in parts}
+        return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         chain: list[ast.Attribute] = []
@@ -191,12 +199,15 @@ class Rewriter(ast.NodeTransformer):
             value = int(value)
         if isinstance(value, bool | int | float | np.number | np.bool_):
             return ast.Constant(value.item() if isinstance(value, np.generic) else value)
+        kind = "list" if isinstance(value, list) else "constant"
+        if isinstance(value, list) and id(node) in self._indices:
+            value = np.array(value)
         if isinstance(value, list | tuple):
             value = _numbers(value)
         if (isinstance(value, np.ndarray) and value.dtype.kind in "bif") or isinstance(
             value, tuple
         ):
-            injected = f"constant_{len(self._result.constants)}"
+            injected = f"{kind}_{len(self._result.constants)}"
             self._result.constants[injected] = value
             return ast.Name(injected, ast.Load())
         if draws.is_foreign(value):
