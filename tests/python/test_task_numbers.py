@@ -110,6 +110,7 @@ np.maximum(w.astype(np.float32), 1)
 np.sum((1, 2)), np.sum((x > 0, y > 0)), np.sum((x, y, 1.5))
 (self.v if x > 0 else np.zeros(9)) * 2.0
 self.parts(data)
+self.in_place(v)
 MATRIX[ROWS]
 MATRIX[ROWS, 1]
 np.sum(data.xpos[ROWS]), ROWS[1], len(ROWS), MATRIX[CELL]
@@ -157,6 +158,15 @@ TAIL = """
         mujoco.mju_axisAngle2Quat(out, vector[:3], self.gain)
         mujoco.mju_normalize4(out)
         return out
+
+    def in_place(self, vector):
+        square = np.outer(vector[:3], vector[:3])
+        square -= square[0]
+        line = vector.copy()
+        line[1:] += line[:-1]
+        line *= line[0]
+        line[0] += line[1]
+        return np.concatenate((np.ravel(square), line))
 
     def parts(self, data):
         world, ball, arm = data.xpos

@@ -264,6 +264,11 @@ def _steps(start, stop, step):
     return out
 
 
+@overload(stand_in("numpy:copied", "x"), jit_options=OPTIONS)
+def _copied(x):
+    return (lambda x: x.copy()) if isinstance(x, types.Array) else lambda x: x
+
+
 @overload(stand_in("numpy:square", "x"), jit_options=OPTIONS)
 def _square(x):
     return lambda x: x * x

@@ -298,7 +298,11 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(node.op, ast.Pow | ast.MatMult):
             self._refuse(node, "**= and @=", "write x = x ** y")
         self._check_target(node.target, in_place=True)
+        is_new = isinstance(node.value, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Constant)
         self.generic_visit(node)
+        if not is_new:  # it may be part of the target, which numba would read as it writes
+            copied = ast.Call(self._call_name("numpy:copied"), [node.value], [])
+            node.value = ast.copy_location(copied, node.value)
         return node
 
     # ---- statements --------------------------------------------------------------------------
