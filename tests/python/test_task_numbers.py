@@ -357,7 +357,6 @@ class Small(pyfastenv.Task):
     model = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="1"/></body>
       <body pos="3 0 0"><joint name="y" type="slide"/><geom size="1"/><site name="tip"/></body>
       </worldbody><actuator><motor joint="x"/><motor joint="y"/></actuator></mujoco>"""
-    max_episode_steps = None
     v = pyfastenv.memory(3)
     {body}
 
@@ -427,3 +426,35 @@ def test_vectors_of_other_lengths_are_an_error(tmp_path: Path) -> None:
     envs.reset(seed=0)
     with pytest.raises(pyfastenv.EnvError, match="could not be broadcast together"):
         _ = [envs.step(np.ones((1, 2))) for _ in range(5)]
+
+
+ABOVE = """
+GAIN = K = 1.0
+SCALES = (2.0, 3.0)
+def scaled(x, k=K, scales=SCALES, none=None, offset=np.array([0.5, 0.25]), minus=-1.0):
+    return x * k * scales[1] + offset[1] * minus
+def times(factor):
+    def of(x, factor=factor):
+        return x * factor
+    return of
+double = times(2.0)
+K, SCALES = 7.0, (4.0, 5.0)
+"""
+BODY = """GAIN = 4.0
+    own = GAIN
+    def helper(self, x, gain=GAIN, more=own):
+        return x * gain + more
+"""
+
+
+def test_default_arguments_are_those_of_the_definition(tmp_path: Path) -> None:
+    observation = "obs['e'] = scaled(v[0]), scaled(v[0], 2.0), double(v[0]), self.helper(v[0])"
+    task = small(tmp_path, above=ABOVE, body=BODY, observation=observation)
+    v, *_, helped = assert_plain(task)[0][[0, 3, 4, 5, 6]]
+    assert helped == v * 4.0 + 4.0
+
+
+def test_a_function_as_a_default_argument_is_refused(tmp_path: Path) -> None:
+    above = "def f(x): return x\ndef g(x, f=f): return f(x)"
+    with pytest.raises(pyfastenv.TaskCodeError, match=r"small.py:6, in g: f: a function is no"):
+        pyfastenv.make_vec(small(tmp_path, above=above, observation="obs['e'] = g(v)"), 1)

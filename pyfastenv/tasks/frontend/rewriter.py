@@ -58,6 +58,7 @@ class Rewriter(ast.NodeTransformer):
         classes = type(task).__mro__
         self._is_step = any(vars(each).get("step") is function for each in classes)
         function = written(function)
+        self._defaults = function.__defaults__ or ()
         code = function.__code__
         self._locals = {*code.co_varnames, *code.co_cellvars}
         closure = inspect.getclosurevars(function)
@@ -77,8 +78,8 @@ class Rewriter(ast.NodeTransformer):
                 self._refuse(error.node, error.what, error.instead)
         self.generic_visit(ast.Module(body := self._result.tree.body, []))
         self._result.tree.body = body
-        defaults = [self.visit(default) for default in arguments.defaults]
-        arguments.defaults = defaults
+        defaults = zip(arguments.defaults, self._defaults, strict=True)
+        arguments.defaults = [self._default(node, value) for node, value in defaults]
         ast.fix_missing_locations(self._result.tree)
 
     # ---- errors ------------------------------------------------------------------------------
@@ -226,6 +227,14 @@ class Rewriter(ast.NodeTransformer):
             f"it is {_a(type(value).__name__)}; the constants of a task are numbers, "
             f"tuples and arrays of them",
         )
+
+    def _default(self, node: ast.expr, value: Any) -> Any:
+        """A default argument, which has been evaluated where the function was defined."""
+        if isinstance(value, types.FunctionType):
+            self._refuse(node, ast.unparse(node), "a function is no default argument here")
+        is_plain = value is None or isinstance(value, str)
+        default = ast.Constant(value) if is_plain else self._constant(node, "", value)
+        return ast.copy_location(default, node)
 
     def _call_name(self, target: str) -> ast.Name:
         name = "call_" + target.replace(":", "_").replace(".", "_")
