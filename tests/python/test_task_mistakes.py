@@ -52,6 +52,12 @@ class Cart(pyfastenv.Task):
     speed = pyfastenv.command(low=0.0, high=1.0)
     target = pyfastenv.command(2, low=-1.0, high=1.0)
 
+    _stand = 0.3
+
+    @property
+    def half(self):
+        return 0.5
+
     def reset(self, data, rng, info):
         data.qpos[:] = rng.uniform(-0.1, 0.1, 2)
         info["x"] = data.qpos[0]
@@ -110,6 +116,9 @@ MISTAKES = [
     Mistake("print", "after", "print(data.qpos)", "pyfastenv.debug"),
     Mistake("dict", "after", "d = {'a': 1.0}", "dict"),
     Mistake("global_dict", "after", "y = TABLE['low']", "TABLE"),
+    Mistake("underscored", "after", "y = self._stand", "names that begin with _ are no parameters"),
+    Mistake("setting", "after", "y = self.max_episode_steps", "it is a setting"),
+    Mistake("property", "after", "y = self.half", "make it a method"),
     Mistake("text_attribute", "after", "y = len(self.name)", "str"),
     Mistake("einsum", "after", "y = np.einsum('i,i->', action, action)", "NumPy's bits"),
     Mistake("median_in_helper", "after", "y = outside(data.qpos)", "median", "# <- helper"),

@@ -28,7 +28,7 @@ from pyfastenv.tasks.language.fields import Memory
 from pyfastenv.tasks.language.networks import load_mlp
 from pyfastenv.tasks.language.places import show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
-from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.language.task import SETTINGS, Task
 
 _BUILTIN_NAMES = frozenset(dir(builtins))
 
@@ -144,13 +144,15 @@ class Rewriter(ast.NodeTransformer):
         if not hasattr(task, name):
             near = did_you_mean(name, known | {*dir(type(task))})
             self._refuse(node, f"self.{name}", f"there is no such attribute{near}")
+        if isinstance(inspect.getattr_static(type(task), name, None), property):
+            self._refuse(node, f"self.{name}", "a property is not compiled; make it a method")
         value = getattr(task, name)
-        self._refuse(
-            node,
-            f"self.{name}",
-            f"it is {_a(type(value).__name__)}; methods read numbers, and arrays of them "
-            f"(compute those in setup)",
-        )
+        what = f"it is {_a(type(value).__name__)}; methods read numbers, and arrays of them"
+        if name.startswith("_"):
+            what = "names that begin with _ are no parameters, which methods read"
+        elif name in SETTINGS:
+            what = "it is a setting; methods read parameters, which have names of their own"
+        self._refuse(node, f"self.{name}", f"{what} (compute those in setup)")
 
     def _resolve(self, root: ast.Name, chain: list[ast.Attribute]) -> Any:
         """A name of the user's module (or a closure), and attributes of it."""
