@@ -183,8 +183,8 @@ def compile_task(
                 if hook == "reset":
                     after_a_step = set(READS)
                 arguments = arguments_of(getattr(type(task), hook))
-                own = read_only if hook == "control" else given
-                entry = _entry(hook, functions[name], own, arguments, around.get(hook, ("", "")))
+                handed = read_only if hook == "control" else given
+                entry = _entry(hook, functions[name], handed, arguments, around.get(hook, ("", "")))
                 method = f"{type(task).__name__}.{hook}"
                 _say(f"compiling {method}, once; the code is kept in {folder()}")
                 code[hook] = _machine_code(

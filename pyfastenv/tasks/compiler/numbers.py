@@ -243,7 +243,11 @@ def _mean(x):
 def _arange(start, stop=None, step=None, dtype=None):
     kinds = [kind for kind in (start, stop, step) if not is_absent(kind)]
     if all(isinstance(kind, types.Integer) for kind in kinds):
-        return lambda start, stop=None, step=None, dtype=None: np.arange(start, stop, step, dtype)
+
+        def whole(start, stop=None, step=None, dtype=None):
+            return np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
+
+        return whole
     if not (is_absent(dtype) and all(_real(kind) for kind in kinds)):
         refuse("np.arange", kinds[0], "whole numbers, or float64 numbers without dtype")
     if is_absent(stop):
