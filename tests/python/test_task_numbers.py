@@ -2,6 +2,7 @@
 
 import ast
 import ctypes
+import re
 from pathlib import Path
 from typing import Any
 
@@ -458,3 +459,39 @@ def test_a_function_as_a_default_argument_is_refused(tmp_path: Path) -> None:
     above = "def f(x): return x\ndef g(x, f=f): return f(x)"
     with pytest.raises(pyfastenv.TaskCodeError, match=r"small.py:6, in g: f: a function is no"):
         pyfastenv.make_vec(small(tmp_path, above=above, observation="obs['e'] = g(v)"), 1)
+
+
+SOMETIMES = "if data.time < 0.003: z, own = v[0], v.copy()\n        "
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        SOMETIMES + "info['e'] = z",
+        SOMETIMES + "info['e'] = own[0]",
+        SOMETIMES + "z += 1.0",
+        "for i in range(1 if data.time < 0.003 else 0): pass\n        info['e'] = i",
+        "while data.time < 0.003:\n            z = v[0]\n            break\n        info['e'] = z",
+    ],
+)
+def test_a_name_that_is_not_written_is_an_error(code: str, tmp_path: Path) -> None:
+    envs = pyfastenv.make_vec(small(tmp_path, step=code), 1)
+    envs.reset(seed=0)
+    envs.step(np.ones((1, 2)))
+    last = code.splitlines()[-1].strip()
+    with pytest.raises(pyfastenv.EnvError, match="UnboundLocalError.*\n.*" + re.escape(last)):
+        envs.step(np.ones((1, 2)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        SOMETIMES + "info['e'] = z if data.time < 0.003 else 0.0",
+        "for i in range(2):\n            if i == 0: z = v[0]\n            else: z += v[1]\n"
+        "        info['e'] = z + i",
+        "if v[0] > 0.0: z = 1.0\n        else: raise ValueError\n        info['e'] = z",
+    ],
+)
+def test_a_name_that_is_written_in_time_may_be_read(code: str, tmp_path: Path) -> None:
+    for _ in beside_plain(small(tmp_path, step=code.replace("v[0] >", "abs(v[0]) >")), 4):
+        pass

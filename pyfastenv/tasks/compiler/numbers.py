@@ -470,6 +470,19 @@ def _pow(x, y):
     return None
 
 
+# ---- names that may not have been written --------------------------------------------------------
+
+
+@overload(stand_in("numpy:written", "x, is_written"), jit_options=OPTIONS)
+def _written(x, is_written):
+    def checked(x, is_written):
+        if not is_written:
+            raise UnboundLocalError("a name is read that has not been written")
+        return x
+
+    return checked
+
+
 # ---- a, b = array --------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from pyfastenv.tasks.frontend import vocabulary as words
 from pyfastenv.tasks.frontend.definitions import Function
 from pyfastenv.tasks.frontend.gathered_terms import TermsError, unfold_terms
 from pyfastenv.tasks.frontend.targets import Targets
+from pyfastenv.tasks.frontend.unwritten import check_unwritten
 from pyfastenv.tasks.language import rewards
 from pyfastenv.tasks.language.fields import Memory
 from pyfastenv.tasks.language.networks import load_mlp
@@ -76,6 +77,10 @@ class Rewriter(ast.NodeTransformer):
                 self._locals |= unfold_terms(self._result.tree)
             except TermsError as error:
                 self._refuse(error.node, error.what, error.instead)
+        check = self._call_name("numpy:written")
+        if not (added := check_unwritten(self._result.tree, check)):
+            del self._result.calls[check.id]
+        self._locals |= added
         self.generic_visit(ast.Module(body := self._result.tree.body, []))
         self._result.tree.body = body
         defaults = zip(arguments.defaults, self._defaults, strict=True)
