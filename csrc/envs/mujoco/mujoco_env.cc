@@ -328,7 +328,7 @@ bool MujocoEnv::IsPrepared(const Action* action) {
 
 void MujocoEnv::TakePrepared() {
   if (!ahead_->between.empty()) {
-    lanes_->CopyControl(ahead_->after, data());
+    lanes_->CopyControl(ahead_->after.data(), data());
   }
   workspace_.LoadMotion(ahead_->after.data());
   if (is_whole_) workspace_.LoadRest(ahead_->after.data());
@@ -386,10 +386,7 @@ void MujocoEnv::Load(const double* row) {
   if (poisons_) workspace_.Poison();
   if (found_) {
     workspace_.LoadMotion(row);
-    const lanes::RowLayout& at = lanes_->layout();  // a control may build on the one before
-    std::copy_n(row + at.ctrl, model().nu, data().ctrl);
-    std::copy_n(row + at.mocap_pos, 3 * num_mocap_, data().mocap_pos);
-    std::copy_n(row + at.mocap_quat, 4 * num_mocap_, data().mocap_quat);
+    lanes_->CopyControl(row, data());  // the next one may build on it
   } else {
     workspace_.Load(row);
   }

@@ -176,10 +176,10 @@ bool PreparedSteps::HasControl(const std::vector<double>& state, const double* c
          SameBits(mocap, state.data() + layout_.mocap_pos, 7 * num_mocap_);
 }
 
-void PreparedSteps::CopyControl(const std::vector<double>& state, mjData& data) const {
-  std::copy_n(state.data() + layout_.ctrl, num_controls_, data.ctrl);
-  std::copy_n(state.data() + layout_.mocap_pos, 3 * num_mocap_, data.mocap_pos);
-  std::copy_n(state.data() + layout_.mocap_quat, 4 * num_mocap_, data.mocap_quat);
+void PreparedSteps::CopyControl(const double* state, mjData& data) const {
+  std::copy_n(state + layout_.ctrl, num_controls_, data.ctrl);
+  std::copy_n(state + layout_.mocap_pos, 3 * num_mocap_, data.mocap_pos);
+  std::copy_n(state + layout_.mocap_quat, 4 * num_mocap_, data.mocap_quat);
 }
 
 // The controls under which a substep runs.

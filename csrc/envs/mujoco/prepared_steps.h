@@ -74,7 +74,7 @@ class PreparedSteps {
   const lanes::RowLayout& layout() const { return layout_; }
   /// Whether a state (`before`, `after`, or one between them) has this control.
   bool HasControl(const std::vector<double>& state, const double* control) const;
-  void CopyControl(const std::vector<double>& state, mjData& data) const;
+  void CopyControl(const double* state, mjData& data) const;
   /// Compares a step with what mj_step has left in mjData, whose state is `theirs`: the state, and
   /// the fields that are read. Says where they differ; empty if they do not. `model`: with the
   /// environment's fields.
