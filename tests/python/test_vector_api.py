@@ -532,7 +532,14 @@ def test_pickled_through_wrappers() -> None:
     assert_same(copied.reset(seed=1), envs.reset(seed=1))
 
 
-def test_single_environment_is_copied() -> None:
+@pytest.mark.parametrize("way", COPIES)
+def test_single_environment_is_copied(way: str) -> None:
+    env = gymnasium.make("pyfastenv/Hopper-v5").unwrapped
+    copied = COPIES[way](env)
+    assert np.array_equal(copied.reset(seed=1)[0], env.reset(seed=1)[0])
+
+
+def test_single_environment_is_copied_within_an_episode() -> None:
     env = gymnasium.make("pyfastenv/CartPole-v1")
     env.reset(seed=0)
     env.step(0)
