@@ -98,6 +98,8 @@ v[:3] @ MATRIX
 np.ascontiguousarray(MATRIX.T) @ MATRIX
 np.max(v), np.min(w), v.max(), np.argmax(v), np.maximum(x, y), np.minimum(x, y), max(x, y)
 np.clip(v, -1.0, 1.0)
+np.clip(0.0 * v, 0.0, 1.0)
+np.clip(x, np.nan, 1.0), np.clip(x, 0.0, np.nan), np.clip(np.nan * x, 0.0, 1.0), np.clip(0.0, -1, -0.0)
 np.where(v > w, v, w)
 np.concatenate((v[:3], w[2:5]))
 np.cross(v[:3], w[:3])

@@ -279,11 +279,13 @@ def _square(x):
 
 
 def _clip_number(builder: Any, x: Any, low: Any, high: Any) -> Any:
-    """np.clip of one double; NaN passes through."""
-    above = builder.fcmp_unordered(">", x, low)
-    x = builder.select(above, x, low)
-    below = builder.fcmp_unordered("<", x, high)
-    return builder.select(below, x, high)
+    """np.clip of one double: a number equal to a bound stays itself, NaN anywhere is the result."""
+    for reached, bound in (">=", low), ("<=", high):
+        stays = builder.or_(
+            builder.fcmp_ordered(reached, x, bound), builder.fcmp_unordered("uno", x, x)
+        )
+        x = builder.select(stays, x, bound)
+    return x
 
 
 @intrinsic
