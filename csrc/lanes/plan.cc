@@ -201,7 +201,8 @@ void Plan::SetSizes(const mjModel& m) {
   t.has_fluid = m.opt.density > 0 || m.opt.viscosity > 0;
   t.has_wind = t.Varies(Number::opt_wind) ||
                std::any_of(m.opt.wind, m.opt.wind + 3, [](mjtNum x) { return x != 0; });
-  const bool weightless = (m.opt.gravity[0] == 0 && m.opt.gravity[1] == 0 && m.opt.gravity[2] == 0);
+  const bool weightless = !t.Varies(Number::opt_gravity) && m.opt.gravity[0] == 0 &&
+                          m.opt.gravity[1] == 0 && m.opt.gravity[2] == 0;
   t.has_gravcomp = m.flg_gravcomp && !weightless && !IsOff(m, mjDSBL_GRAVITY);
   t.passive = !IsOff(m, mjDSBL_SPRING) || !IsOff(m, mjDSBL_DAMPER);
   t.actuation = !IsOff(m, mjDSBL_ACTUATION);

@@ -419,3 +419,17 @@ def test_persistent_batches_keep_what_is_outside_the_state() -> None:
     batch.bind("qacc")
     batch.forward()
     assert_bits(batch.get_data(1).qacc, batch.bind("qacc")[1].copy())
+
+
+WEIGHTLESS = """<mujoco><option gravity="0 0 0"/><worldbody><body gravcomp="1"><freejoint/>
+  <geom size=".1"/></body></worldbody></mujoco>"""
+
+
+def test_gravity_that_comes_later() -> None:
+    """A model without weight has bodies that compensate for it all the same."""
+    batch = physics.Batch(from_text(WEIGHTLESS), 16, 1)
+    gravity = batch.expand("opt.gravity")
+    batch.step(nstep=200)
+    gravity[::2, 2] = -9.81
+    batch.step(nstep=100)
+    assert (batch.qpos[:, :3] == 0.0).all()
