@@ -75,6 +75,10 @@ void SetDynamics(const mjModel& m, int a, Actuator& actuator) {
   std::copy_n(m.actuator_actrange + ptrdiff_t{2} * a, 2, actuator.act_range);
 }
 
+bool HasNegativeZero(const mjtNum* numbers, int count) {
+  return std::any_of(numbers, numbers + count, [](mjtNum x) { return x == 0 && std::signbit(x); });
+}
+
 Polynomial MakePolynomial(const mjtNum* coefficients, const OfActuators& more = {}) {
   static_assert(Polynomial::kCount == mjNPOLY);
   Polynomial r{};
@@ -326,6 +330,9 @@ void Plan::AddJoints(const mjModel& m) {
         !IsOff(m, mjDSBL_SPRING) &&
         (tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0 || !joint.spring.is_zero);
     joint.act_gravcomp = tables_.has_gravcomp && m.jnt_actgravcomp[j];
+    joint.negative_zeros = tables_.Varies(Number::jnt_pos) || tables_.Varies(Number::jnt_axis) ||
+                           HasNegativeZero(m.jnt_pos + ptrdiff_t{3} * j, 3) ||
+                           HasNegativeZero(m.jnt_axis + ptrdiff_t{3} * j, 3);
     joints_.push_back(joint);
     if (m.jnt_actfrclimited[j]) force_limits_.push_back({joint.dof, j});
   }

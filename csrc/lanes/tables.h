@@ -55,6 +55,7 @@ struct Joint {
   bool has_spring;
   bool act_gravcomp;  // gravity compensation counts as its actuators' force
   bool driven;        // a ball that actuators turn
+  bool negative_zeros;  // its axis or place may have some
   Polynomial spring;
 };
 /// Whether a quaternion of qpos is turned by three dofs: a ball's, or a free joint's last.

@@ -433,3 +433,17 @@ def test_gravity_that_comes_later() -> None:
     gravity[::2, 2] = -9.81
     batch.step(nstep=100)
     assert (batch.qpos[:, :3] == 0.0).all()
+
+
+def test_zeros_keep_their_signs() -> None:
+    """MuJoCo does not turn by the identity, so what is turned by it keeps them."""
+    model, nsim = from_text(NEGATIVE_ZEROS), 16
+    assert np.signbit(model.jnt_axis[model.jnt_axis == 0.0]).any()
+    batch = physics.Batch(model, nsim, 1)
+    for field in ("xpos", "xquat", "xmat", "xanchor", "xaxis", "geom_xpos"):
+        batch.bind(field)
+    batch.qvel[::2] = np.random.default_rng(0).normal(0, 1, (nsim // 2, model.nv))
+    batch.qpos[1, -4:] = [1.0, -0.0, 0.0, -0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_equals_mj_step(batch, [model] * nsim, [(np.empty((nsim, 0)), n) for n in (200, 1, 1)])

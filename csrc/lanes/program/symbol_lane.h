@@ -80,6 +80,11 @@ inline Lane WhereLess(Lane a, Lane b, Lane x, Lane y) {
   return FromNode(recorded_graph->WhereLess(NodeOf(a), NodeOf(b), NodeOf(x), NodeOf(y)),
                   MayBeNegativeZero(x) || MayBeNegativeZero(y));
 }
+inline bool KeepsZeros() { return recorded_graph->exact(); }
+inline bool MayBeIdentity(const Lane* q) {
+  return KeepsZeros() &&
+         (MayBeNegativeZero(q[1]) || MayBeNegativeZero(q[2]) || MayBeNegativeZero(q[3]));
+}
 /// In exact graphs alone: elsewhere it changes a zero's sign at most.
 inline Lane ZeroWhereNone(Lane a, Lane x) {
   return recorded_graph->exact() ? WhereLess(Splat(0), Abs(a), x, Splat(0)) : x;

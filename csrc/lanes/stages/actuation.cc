@@ -18,7 +18,7 @@ void TurnedGear(const Actuator& actuator, const Scratch& s, int qpos, const Lane
   for (int i = 0; i < 4; ++i) back[i] = s.qpos[qpos + i];
   Normalize4(back);
   for (int i = 1; i < 4; ++i) back[i] = -back[i];
-  if (actuator.in_parent) return RotateByQuat(axis, gear, back);
+  if (actuator.in_parent) return RotateExactlyByQuat(axis, gear, back);
   for (int i = 0; i < 3; ++i) axis[i] = gear[i];
 }
 

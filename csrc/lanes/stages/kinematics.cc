@@ -37,8 +37,11 @@ void MoveByJoint(const Tables& t, Scratch& s, int j, Lane* pos, Lane* quat) {
   const Joint& joint = t.joint[j];
   Lane* anchor = s.xanchor + 3 * j;
   Lane* axis = s.xaxis + 3 * j;
-  RotateByQuat(axis, s.jnt_axis + 3 * j, quat);
-  RotateByQuat(anchor, s.jnt_pos + 3 * j, quat);
+  const auto turn_by = [&joint](Lane* r, const Lane* v, const Lane* q) {
+    joint.negative_zeros ? RotateExactlyByQuat(r, v, q) : RotateByQuat(r, v, q);
+  };
+  turn_by(axis, s.jnt_axis + 3 * j, quat);
+  turn_by(anchor, s.jnt_pos + 3 * j, quat);
   for (int i = 0; i < 3; ++i) anchor[i] = anchor[i] + pos[i];
   const Lane x = s.qpos[joint.qpos] - s.qpos0[joint.qpos];
   if (joint.kind == JointKind::kSlide) {
@@ -54,7 +57,7 @@ void MoveByJoint(const Tables& t, Scratch& s, int j, Lane* pos, Lane* quat) {
   }
   MulQuat(quat, quat, turn);
   Lane arm[3];  // the anchor stays where it is
-  RotateByQuat(arm, s.jnt_pos + 3 * j, quat);
+  turn_by(arm, s.jnt_pos + 3 * j, quat);
   for (int i = 0; i < 3; ++i) pos[i] = anchor[i] - arm[i];
 }
 

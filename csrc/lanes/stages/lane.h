@@ -105,6 +105,10 @@ inline bool AnyShort(Mask m) {
 #endif
   return Any(m);
 }
+/// Whether signs of zeros count here.
+inline bool KeepsZeros() { return true; }
+/// Whether a quaternion may be the identity, and have negative zeros.
+inline bool MayBeIdentity(const Lane* q) { return Any(q[0] == 1.0); }
 /// a, but zero where it is a negative zero.
 inline Lane PlusZero(Lane a) { return a + 0.0; }
 /// a b, where b is positive; a program's proof of its zeros' signs counts on it.

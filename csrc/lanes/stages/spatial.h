@@ -81,6 +81,19 @@ inline void RotateByQuat(Lane* r, const V* v, const Lane* q) {
   r[2] = v[2] + 2.0 * (q[1] * t1 - q[2] * t0);
 }
 
+/// x where q is the identity, else y.
+inline Lane WhereIdentity(const Lane* q, Lane x, Lane y) {
+  const Lane off = (Abs(q[0] - 1.0) + Abs(q[1])) + (Abs(q[2]) + Abs(q[3]));
+  return WhereLess(off, Splat(0x1p-1074), x, y);
+}
+
+/// The same where v may have negative zeros, which MuJoCo keeps where q is the identity.
+inline void RotateExactlyByQuat(Lane* r, const Lane* v, const Lane* q) {
+  RotateByQuat(r, v, q);
+  if (!KeepsZeros()) return;
+  for (int i = 0; i < 3; ++i) r[i] = WhereIdentity(q, v[i], r[i]);
+}
+
 /// The rotation matrix of q, by rows.
 inline void QuatToMatrix(Lane* r, const Lane* q) {
   const Lane q00 = q[0] * q[0], q11 = q[1] * q[1], q22 = q[2] * q[2], q33 = q[3] * q[3];
@@ -95,6 +108,11 @@ inline void QuatToMatrix(Lane* r, const Lane* q) {
   r[5] = 2.0 * (q23 - q01);
   r[6] = 2.0 * (q13 - q02);
   r[7] = 2.0 * (q23 + q01);
+  // the identity's zeros are positive, whatever those of q are
+  if (!MayBeIdentity(q)) return;
+  for (int i = 0; i < 9; ++i) {
+    if (i % 4 != 0) r[i] = WhereIdentity(q, Splat(0), r[i]);
+  }
 }
 
 /// The quaternion of a turn about `axis`, from sine and cosine of half its angle; exactly the

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from random_models.actuators import add_actuators
 from random_models.avoid import AVOIDED
 from random_models.constraints import add_equalities, add_pairs, add_tendons
-from random_models.dice import Dice
+from random_models.dice import Dice, negate_zeros
 from random_models.options import add_options
 from random_models.scene import MANY, SEVERAL, Scene
 from random_models.sensors import add_sensors
 from random_models.trees import add_floor, add_trees
 
 RUDE = 0.12  # share of models that may have what lanes refuse
+NEGATIVE_ZEROS = 0.1  # share of models in which half of all vectors' zeros are -0
 ALIGNED = 0.4
 LARGE = 0.02
 
@@ -37,6 +38,9 @@ def draw(seed: int, number: int, avoided: Sequence[str] = ()) -> ET.Element:
     add_sensors(scene)
     for name in avoided:
         AVOIDED[name](scene.root)
+    zeros = Dice(f"zeros {seed} {number}")  # of their own: other draws stay what they were
+    if zeros.maybe(NEGATIVE_ZEROS):
+        negate_zeros(scene.root, zeros)
     return scene.root
 
 

@@ -1,6 +1,7 @@
 """Random numbers of MJCF: often round ones, at times those at which formulas have corners."""
 
 import random
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -61,3 +62,14 @@ class Dice(random.Random):
     def some(self, options: Sequence[T], share: float) -> list[T]:
         """Each option with the same probability."""
         return [option for option in options if self.maybe(share)]
+
+
+def negate_zeros(root: ET.Element, dice: Dice) -> None:
+    """Makes half of the zeros of all vectors negative: MuJoCo's shortcuts lose or keep signs."""
+    for element in root.iter():
+        for key, value in element.attrib.items():
+            numbers = value.split()
+            if len(numbers) < 3:
+                continue
+            signed = ["-0" if x in ("0", "0.0") and dice.maybe(0.5) else x for x in numbers]
+            element.set(key, " ".join(signed))
