@@ -33,7 +33,7 @@ constexpr bool MayBeRead(std::string_view array) {
     if (array.starts_with(group)) return false;
   }
   return !(array.ends_with("_user") || array.ends_with("_rgba") || array.ends_with("_matid") ||
-           array.ends_with("_group"));
+           (array.ends_with("_group") && array != "actuator_group"));
 }
 
 // Of the trees of bounding volumes, those of bodies come before those of meshes, which may be

@@ -447,3 +447,19 @@ def test_zeros_keep_their_signs() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert_equals_mj_step(batch, [model] * nsim, [(np.empty((nsim, 0)), n) for n in (200, 1, 1)])
+
+
+GROUPS = """<mujoco><option actuatorgroupdisable="1" gravity="0 0 0"/><worldbody><body>
+  <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/>
+  <geom size=".1"/></body></worldbody><actuator><motor joint="x" group="1"/><motor joint="y" group="0"/></actuator></mujoco>"""
+
+
+def test_groups_of_actuators_are_models_own() -> None:
+    model, nsim = from_text(GROUPS), 16
+    batch = physics.Batch(model, nsim, 1)
+    batch.step(nstep=100)
+    batch.expand("actuator_group")[1::2] = [0, 1]
+    batch.ctrl = 1.0
+    batch.step(nstep=100)
+    moved = batch.qpos != 0.0
+    np.testing.assert_array_equal(moved, np.arange(nsim)[:, None] % 2 != np.arange(2))
