@@ -414,6 +414,12 @@ bool TendonsMatter(const mjModel& m) {
          std::any_of(m.eq_type, m.eq_type + m.neq, ties);
 }
 
+bool Computes(const mjModel& m, Field field) {
+  const bool of_tendons =
+      field == Field::ten_length || field == Field::ten_velocity || field == Field::ten_J;
+  return !of_tendons || TendonsMatter(m);
+}
+
 bool HasOwnCollision(const mjModel& m, const GeomPair& pair) {
   const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
   const auto degenerate = [&](int geom) {  // a segment without length

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanes/contact_source.h"
+#include "lanes/fields.h"
 
 namespace pyfastenv::lanes {
 
@@ -26,6 +27,8 @@ bool AllTendonsFixed(const mjModel& m);
 /// constraint.
 bool TendonsMatter(const mjModel& m);
 /// Whether spatial tendons may pull at bodies, as cfrc_ext, forces and torques show.
+/// Whether a step of such a model in lanes computes the field.
+bool Computes(const mjModel& m, Field field);
 inline bool SpatialTendonsPull(const mjModel& m) { return TendonsMatter(m) && !AllTendonsFixed(m); }
 
 /// The site by which a tendon passes the geom that is its k-th wrap object; -1: any way.

@@ -50,9 +50,12 @@ void Batch::ForgetModels() {
 // How many of its steps lanes may do, and give what is read of them. Where none is asked for but
 // mj_forward, they do one: what mj_step computes before it moves on.
 int Batch::LaneSteps(const Motion& motion) const {
-  const auto in_lanes = [](const Output& output) { return output.in_lanes(); };
+  const auto in_lanes = [&](const Output& output) {
+    return output.sensordata ||
+           (output.lane_field && lanes::Computes(FirstModel(), *output.lane_field));
+  };
   for (const Record& record : motion.records) {
-    if (record.spec == 0 && !record.in_lanes()) return 0;
+    if (record.spec == 0 && !in_lanes(record)) return 0;
   }
   const auto& outputs = simulations_.outputs;
   bool all = std::all_of(outputs.begin(), outputs.end(), in_lanes);

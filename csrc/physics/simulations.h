@@ -27,8 +27,6 @@ struct Output {
   DataField field{};
   std::optional<lanes::Field> lane_field;  // under which lanes have it
   bool sensordata = false;                 // which lanes have, too
-
-  bool in_lanes() const { return lane_field.has_value() || sensordata; }
 };
 
 /// A field of mjData whose every simulation's values are copied out after every call.

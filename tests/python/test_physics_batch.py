@@ -463,3 +463,21 @@ def test_groups_of_actuators_are_models_own() -> None:
     batch.step(nstep=100)
     moved = batch.qpos != 0.0
     np.testing.assert_array_equal(moved, np.arange(nsim)[:, None] % 2 != np.arange(2))
+
+
+SPATIAL = """<mujoco><worldbody><site name="a" pos=".3 0 1"/>
+  <body><joint name="turn" axis="0 1 0"/><geom size=".1" pos="0 0 .4"/>
+    <site name="b" pos="0 0 .5"/></body></worldbody>
+  <tendon><spatial name="cord"><site site="a"/><site site="b"/></spatial></tendon>
+  <actuator><motor joint="turn"/></actuator></mujoco>"""
+
+
+def test_tendons_that_only_measure() -> None:
+    """Lanes leave them out, so what is read of them is mj_step's."""
+    model, nsim = from_text(SPATIAL), 16
+    batch = physics.Batch(model, nsim, 1)
+    for field in ("ten_length", "ten_velocity", "ten_J"):
+        batch.bind(field)
+    assert_equals_mj_step(batch, [model] * nsim, wild_calls(model, nsim, (200, 3)))
+    recorded = batch.rollout(3, record=("ten_length",))["ten_length"]
+    assert (np.abs(recorded - 1.0) < 1.0).all() and np.ptp(recorded) > 0.0
