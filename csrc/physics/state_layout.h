@@ -36,6 +36,13 @@ class StateLayout {
   unsigned bits() const { return bits_; }
   /// They, in the order in which they stand.
   std::span<const Part> parts() const { return {parts_.data(), count_}; }
+  /// That of one bit; of size 0 if the model has none.
+  Part part(unsigned bit) const {
+    for (const Part& part : parts()) {
+      if (part.bits == bit) return part;
+    }
+    return {bit, 0, 0};
+  }
   /// Of these alone; neighbours are one part.
   void Select(unsigned bits, std::vector<Part>& selected) const {
     selected.clear();

@@ -80,6 +80,7 @@ void Worker::StartLanes(std::span<const int> items, const PlanInUse& lanes) {
     rows += 2 * row_size;
     const double* const first = FirstRow(id(item));
     for (double* row : {lane.row, lane.next}) std::copy_n(first, row_size, row);
+    MakeFlags(lane);
     lanes_.push_back(lane);
   }
   last_item_ = items.back();
@@ -114,6 +115,16 @@ void Worker::SetControl(const Lane& lane, int step) {
   for (const StateLayout::Part& input : inputs_) {
     for (double* row : {lane.row, lane.next}) std::copy_n(control, input.size, row + input.begin);
     control += input.size;
+  }
+  if ((motion().control_spec & mjSTATE_EQ_ACTIVE) != 0) MakeFlags(lane);
+}
+
+// As mj_setState reads which equalities are active.
+void Worker::MakeFlags(const Lane& lane) const {
+  const StateLayout::Part flags = layout_.part(mjSTATE_EQ_ACTIVE);
+  for (double* row : {lane.row, lane.next}) {
+    const std::span of_row(row + flags.begin, flags.size);
+    std::ranges::transform(of_row, of_row.begin(), [](double x) { return x != 0 ? 1.0 : 0.0; });
   }
 }
 

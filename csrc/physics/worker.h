@@ -42,6 +42,7 @@ class Worker : public DataWorker {
   void StartLanes(std::span<const int> items, const PlanInUse& lanes);
   const double* const* FindNumbers();
   void SetControl(const Lane& lane, int step);
+  void MakeFlags(const Lane& lane) const;
   int StepLanes(size_t num_items);
   void StepGroup(int step, int num_steps, EngineTurns::Turn turn);
   bool StepByMujoco(const Lane& lane, int step, int num_steps, bool compares) noexcept;

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from mujoco import rollout as mujoco_rollout
-from physics_models import CART_POLE, SENSORS, STATE, assert_bits, controls, from_text, robot
+from physics_models import CART_POLE, EQUALITIES, SENSORS, STATE, assert_bits, controls, from_text, robot
 from threads import run_threads
 
 from pyfastenv import _core, physics
@@ -481,3 +481,19 @@ def test_tendons_that_only_measure() -> None:
     assert_equals_mj_step(batch, [model] * nsim, wild_calls(model, nsim, (200, 3)))
     recorded = batch.rollout(3, record=("ten_length",))["ten_length"]
     assert (np.abs(recorded - 1.0) < 1.0).all() and np.ptp(recorded) > 0.0
+
+
+@pytest.mark.parametrize("nthread", [1, 2])
+def test_equalities_are_active_or_not(nthread: int) -> None:
+    """A number other than 0 and 1 is read as mj_setState reads it."""
+    model, nsim = from_text(EQUALITIES), 16
+    batch = physics.Batch(model, nsim, nthread)
+    batch.eq_active[::3] = 2.0
+    batch.step(nstep=200)
+    assert set(batch.eq_active.ravel().tolist()) <= {0.0, 1.0}
+
+
+NEGATIVE_ZEROS = """<mujoco><worldbody><body pos="-0 .1 -0">
+  <joint pos="0 -0 .1" axis="-0 1 0"/><geom size=".1" pos="0 -0 .2"/>
+  <body pos="-0 -0 -0"><joint type="slide" pos="-0 -0 0" axis="1 -0 0"/><geom size=".1"/></body>
+  </body><body quat="1 -0 0 -0"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
