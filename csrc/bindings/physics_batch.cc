@@ -100,7 +100,8 @@ class PythonBatch {
       throw BadValue("Batch: expected simulations, threads and their data");
     }
     model_ = At<const mjModel>(model);
-    if (!persistent) CheckSupported(*model_, *At<const mjData>(data[0]));
+    shared_data_ = persistent ? nullptr : At<const mjData>(data[0]);
+    CheckShares(*model_, "model");
     Simulations all;
     all.model = model_;
     for (const uintptr_t address : data) all.data.push_back(At<mjData>(address));
@@ -150,6 +151,7 @@ class PythonBatch {
       models.push_back(&m);
       if (DataFits(m, *model_) && DataFits(*model_, m) &&
           mj_stateSize(&m, mjSTATE_INTEGRATION) == mj_stateSize(model_, mjSTATE_INTEGRATION)) {
+        if (i == 0 || addresses[i] != addresses[i - 1]) CheckShares(m, "models[" + std::to_string(i) + "]");
         continue;
       }
       throw BadValue("models[", i, "] has other sizes than the batch's model");
@@ -301,6 +303,16 @@ class PythonBatch {
   }
 
  private:
+  // Whether simulations of the model may share an mjData.
+  void CheckShares(const mjModel& m, const std::string& name) const {
+    if (shared_data_ == nullptr) return;
+    try {
+      CheckSupported(m, *shared_data_);
+    } catch (const UsageError& error) {
+      throw BadValue(name, ": ", error.what(), "; or use persistent=True");
+    }
+  }
+
   struct RayArrays {
     const double *pnt, *vec;
     const mjtByte* groups;
@@ -395,6 +407,7 @@ class PythonBatch {
     return failures;
   }
 
+  const mjData* shared_data_ = nullptr;  // one of those that simulations share, if they do
   const mjModel* model_ = nullptr;
   int nsim_ = 0;
   int32_t* status_ = nullptr;
@@ -406,6 +419,14 @@ template <auto Find>
 std::optional<size_t> SizeOf(uintptr_t model, const std::string& name) {
   const auto field = Find(*At<const mjModel>(model), name);
   return field ? std::optional(field->bytes) : std::nullopt;
+}
+
+void WriteModelField(uintptr_t address, const std::string& name, const py::object& values) {
+  mjModel& m = *At<mjModel>(address);
+  const auto field = FindOwnField(m, name);
+  if (!field) throw BadValue(name, " is no field of MjModel");
+  void* const to = field->array != nullptr ? *field->array(m) : field->value(m);
+  std::memcpy(to, Bytes(values, name, field->bytes), field->bytes);
 }
 
 }  // namespace
@@ -436,6 +457,8 @@ void BindPhysicsBatch(py::module_& m) {
   m.def("model_field_size", &SizeOf<FindOwnField>, py::arg("model_address"), py::arg("name"),
         "Bytes of a field of MjModel that simulations may have their own of; None for other "
         "names.");
+  m.def("write_model_field", &WriteModelField, py::arg("model_address"), py::arg("name"),
+        py::arg("values"), "Writes such a field, from an array of so many bytes.");
   m.def(
       "active_callback",
       []() -> std::optional<std::string> {

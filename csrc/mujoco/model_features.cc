@@ -22,6 +22,17 @@ bool KeepsNothing(const std::string& plugin) {
 
 }  // namespace
 
+bool SharesState(const mjOption& options) {
+  int flags = 0;
+#if PYFASTENV_MUJOCO >= 3004000
+  flags |= mjENBL_SLEEP;
+#endif
+#if PYFASTENV_MUJOCO >= 4000000
+  flags |= mjENBL_IPC;
+#endif
+  return (options.enableflags & flags) != 0;
+}
+
 void CheckSupported(const mjModel& model, const mjData& data) {
 #if PYFASTENV_MUJOCO >= 3004000
   if ((model.opt.enableflags & mjENBL_SLEEP) != 0) {
@@ -37,6 +48,14 @@ void CheckSupported(const mjModel& model, const mjData& data) {
         "that an environment is saved as; turn it off: <option><flag ipc=\"disable\"/></option>");
   }
 #endif
+  if ((model.opt.enableflags & mjENBL_ENERGY) != 0 &&
+      std::find(model.sensor_type, model.sensor_type + model.nsensor, mjSENS_E_KINETIC) !=
+          model.sensor_type + model.nsensor) {
+    Refuse(
+        "the model computes energies, and then MuJoCo's sensor e_kinetic shows that of the step "
+        "before, which it keeps outside the state that an environment is saved as; turn them off, "
+        "and the sensor shows its own: <option><flag energy=\"disable\"/></option>");
+  }
   for (int i = 0; i < model.nplugin; ++i) {
     const std::string name = mjp_getPluginAtSlot(model.plugin[i])->name;
     if (data.plugin_data[i] == 0 || KeepsNothing(name)) continue;

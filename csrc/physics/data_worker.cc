@@ -6,6 +6,7 @@
 #include <string>
 
 #include "mujoco/error_trap.h"
+#include "mujoco/model_features.h"
 #include "physics/stages.h"
 
 namespace pyfastenv::physics {
@@ -50,6 +51,9 @@ const mjModel& DataWorker::Enter(int32_t sim) {
     } else {
       std::memcpy(own.field.value(*header_), values, own.field.bytes);
     }
+  }
+  if (!all.persistent && SharesState(header_->opt)) {
+    throw BadValue("opt.enableflags: sleep and ipc need persistent=True");
   }
   return *header_;
 }

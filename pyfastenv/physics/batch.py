@@ -24,7 +24,7 @@ from pyfastenv.physics.batch_fields import (
     not_writable,
     template,
 )
-from pyfastenv.physics.constants import Constants, repeated, write_fields
+from pyfastenv.physics.constants import Constants, derived_names, repeated, write_fields
 from pyfastenv.physics.errors import SimulationError
 from pyfastenv.physics.named_view import NamedView
 from pyfastenv.vector.cpus import available_cpus
@@ -34,7 +34,6 @@ _ROW = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _CONTROLS = int(mujoco.mjtState.mjSTATE_CTRL)
 _NONE, _ALL = int(mujoco.mjtStage.mjSTAGE_NONE), int(mujoco.mjtStage.mjSTAGE_ACC)
 _MOST_STEPS = 2**31 - 1  # of one call
-_PERSISTENT = ("mjENBL_SLEEP", "mjENBL_IPC")  # what keeps state outside of it
 
 
 class Batch:
@@ -92,13 +91,6 @@ class Batch:
             raise TypeError(f"model: expected MjModel, got {type(model).__name__}")
         nsim = check_count("nsim", nsim, least=1)
         nthread = check_count("nthread", nthread, least=0) or available_cpus()
-        for name in _PERSISTENT:
-            bit = getattr(mujoco.mjtEnableBit, name, None)
-            if bit is not None and model.opt.enableflags & bit and not persistent:
-                raise ValueError(
-                    f"the model keeps state outside mjSTATE_INTEGRATION ({name}), which simulations"
-                    " would share: use persistent=True"
-                )
         _check_callback()
         own: dict[str, Any] = self.__dict__  # fields of MjData are attributes: past __setattr__
         own.update(model=copy.copy(model), nsim=nsim, nthread=nthread, persistent=persistent)
@@ -568,9 +560,9 @@ class Batch:
         if model is None:
             model = copy.copy(source)
         else:
-            for name in MODEL_FIELDS:
+            for name in (*MODEL_FIELDS, *derived_names(source)[1]):
                 write_fields(model, {name: repeated(source, name, 1)}, 0)
-        write_fields(model, {**self._constants.arrays, **self._expanded}, sim)
+        write_fields(model, {**self._constants.values, **self._expanded}, sim)
         return model
 
     def get_data(self, sim: int, data: Any = None) -> Any:

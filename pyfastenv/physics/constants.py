@@ -21,17 +21,11 @@ def write_fields(model: Any, fields: Mapping[str, NDArray[Any]], sim: int) -> No
 
     Args:
         model: MjModel.
-        fields: (nsim, …) by name of MjModel's field.
+        fields: (nsim, …) by name of MjModel's field, as :func:`repeated` gives them.
         sim: The simulation.
     """
     for name, values in fields.items():
-        own = values[sim]
-        struct, field = (model.opt, name[4:]) if name.startswith("opt.") else (model, name)
-        into = getattr(struct, field)
-        if isinstance(into, np.ndarray):  # of bvh_aabb, the first rows are own
-            into[: len(own)] = own
-        else:
-            setattr(struct, field, own.item())
+        _core.write_model_field(model._address, name, values[sim : sim + 1])
 
 
 class Constants:
@@ -47,11 +41,6 @@ class Constants:
         self._nsim = nsim
         self.values: dict[str, NDArray[Any]] = {}
 
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Those values that are of arrays, and not MuJoCo's counts."""
-        return {name: values for name, values in self.values.items() if name in MODEL_FIELDS}
-
     def derive(
         self, sims: Iterable[int], expanded: Mapping[str, NDArray[Any]]
     ) -> list[tuple[int, str]]:
@@ -65,7 +54,7 @@ class Constants:
         Returns:
             Simulation and message of those in which MuJoCo raised, whose constants stay.
         """
-        arrays, counts = _derived_names(self._model)
+        arrays, counts = derived_names(self._model)
         derived = {name: self._values(name) for name in (*arrays, *counts) if name not in expanded}
         wanted = {**derived, **{name: expanded[name] for name in arrays if name in expanded}}
         # the last simulation's constants are in the scratch model, and some are read as well
@@ -116,8 +105,8 @@ def repeated(model: Any, name: str, nsim: int) -> NDArray[Any]:
     return np.array(np.broadcast_to(array, (nsim, *array.shape)), order="C")
 
 
-def _derived_names(model: Any) -> tuple[list[str], list[str]]:
-    """Arrays, and counts. MuJoCo tells both since 4.0; before, any array may be derived."""
+def derived_names(model: Any) -> tuple[list[str], list[str]]:
+    """Arrays and counts that ``mj_setConst`` derives; before MuJoCo 4.0 that may be any array."""
     told = getattr(mujoco.MjModel, "_setconst_outputs", None)
     arrays = told or sorted(name for name in MODEL_FIELDS if not name.startswith("opt."))
     counts = getattr(mujoco.MjModel, "_setconst_scalars", ())

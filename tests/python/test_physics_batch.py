@@ -497,3 +497,54 @@ NEGATIVE_ZEROS = """<mujoco><worldbody><body pos="-0 .1 -0">
   <joint pos="0 -0 .1" axis="-0 1 0"/><geom size=".1" pos="0 -0 .2"/>
   <body pos="-0 -0 -0"><joint type="slide" pos="-0 -0 0" axis="1 -0 0"/><geom size=".1"/></body>
   </body><body quat="1 -0 0 -0"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+
+
+ENERGY = """<mujoco><option><flag energy="enable"/></option><worldbody><body><freejoint/>
+  <geom size=".1"/></body></worldbody><sensor><e_kinetic/></sensor></mujoco>"""
+
+
+def test_energies_need_data_of_their_own() -> None:
+    """MuJoCo's sensor shows the energy of the step before, which is no part of the state."""
+    model = from_text(ENERGY)
+    with pytest.raises(ValueError, match=r"model: .*energy=\"disable\".* or use persistent=True"):
+        physics.Batch(model, 2)
+    batch = physics.Batch(model, 3, 1, persistent=True)
+    batch.qvel[:, 0] = [1.0, 2.0, 3.0]
+    batch.bind("sensordata")
+    assert_equals_mj_step(batch, [model] * 3, [(np.empty((3, 0)), 1)] * 3)
+
+
+def test_sleep_needs_data_of_its_own_whatever_asks_for_it() -> None:
+    flag = getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", None)
+    if flag is None:
+        pytest.skip("this MuJoCo does not let bodies sleep")
+    model = from_text(CART_POLE)
+    asleep = copy.copy(model)
+    asleep.opt.enableflags |= flag
+    batch = physics.Batch(model, 2, 1)
+    with pytest.raises(ValueError, match=r"models\[1\]: .*use persistent=True"):
+        batch.set_models([model, asleep])
+    batch.step()
+    batch.expand("opt.enableflags")[1] |= flag
+    with pytest.raises(physics.SimulationError, match=r"opt.enableflags: sleep .*persistent=True"):
+        batch.step()
+    assert batch.status.tolist() == [0, 1]
+
+
+def test_models_of_simulations_have_their_counts() -> None:
+    """The model that get_model gives steps as the simulation does."""
+    model = from_text(CART_POLE)
+    batch = physics.Batch(model, 2, 1)
+    batch.expand("body_gravcomp")[0] = 0.5
+    batch.set_const()
+    for into in (None, copy.copy(model)):
+        data = mujoco.MjData(model)
+        own = batch.get_model(0, into)
+        mujoco.mj_setState(own, data, batch.state[0], STATE.mjSTATE_INTEGRATION)
+        mujoco.mj_step(own, data)
+        again = physics.Batch(model, 2, 1)
+        again.expand("body_gravcomp")[0] = 0.5
+        again.set_const()
+        again.step()
+        assert_bits(again.qvel[0], data.qvel)
+    assert batch.get_model(1, batch.get_model(0)).body_gravcomp.max() == 0.0
