@@ -13,9 +13,12 @@ namespace pyfastenv::physics {
 namespace {
 
 // Lanes take their inputs from the call. Without controls they are what the data have, which may be
-// reset in between: left to mj_step unless it is a ctrl of zero.
+// reset in between: left to mj_step unless it is a ctrl of zero. So are data with less room for
+// contacts than the model's own.
 bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
   const Motion& motion = request.motion;
+  const auto is_small = [&](const mjData* data) { return data->narena < m.narena; };
+  if (std::any_of(request.data.begin(), request.data.end(), is_small)) return false;
   if (motion.controls != nullptr || motion.control_spec == 0) return true;
   if (motion.control_spec != mjSTATE_CTRL) return false;
   return std::all_of(request.data.begin(), request.data.end(), [&](const mjData* data) {
@@ -149,7 +152,8 @@ Outcome RolloutPool::Run(RolloutRequest request, const Interrupted& interrupted)
   Motion& motion = request.motion;
   motion.stops = motion.marks_failures = true;
   motion.what = "a rollout";
-  motion.kept = mjSTATE_USERDATA | (motion.controls == nullptr ? motion.control_spec : 0);
+  motion.kept = motion.controls == nullptr ? mjSTATE_USERDATA | motion.control_spec
+                                           : mjSTATE_USERDATA & ~motion.control_spec;
   motion.set_row = [&](int32_t rollout, const StateLayout& layout, double* row) {
     SetRow(request, rollout, layout, row);
   };

@@ -138,6 +138,10 @@ def infer_call(
             outputs[name] = np.empty(shape)
         elif array.size != np.prod(shape, dtype=int) and nstep > 0:
             raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    for name, read in inputs.items():
+        # written before all rollouts have read it: a view of the outputs, tiled in mujoco.rollout
+        if read is not None and any(np.may_share_memory(read, x) for x in outputs.values()):
+            inputs[name] = read.copy()
     initial = inputs["initial_state"]
     if initial is None:
         raise ValueError("initial_state: expected an array, got None")

@@ -412,3 +412,44 @@ def test_plans_pay_before_they_are_made() -> None:
     model = robot("Walker2d")
     for seed in range(6):
         assert_same_rollouts(model, states(model, 8, seed), controls(model, 8, 40, seed))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_inputs_may_be_views_of_outputs(threads: int) -> None:
+    """A planner's next rollouts begin where the first of these ended, in the same array."""
+    model = from_text(CART_POLE)
+    state = np.random.default_rng(0).normal(0, 0.1, (24, 50, 5))
+    data = [mujoco.MjData(model) for _ in range(threads)]
+    expected = theirs.rollout(model, data, np.tile(state[0, -1], (24, 1)), nstep=50)[0]
+    physics.rollout(model, data, state[0, -1], nstep=50, state=state)
+    assert_bits(state, expected)
+
+
+def test_data_with_less_room_than_the_model() -> None:
+    """mj_step runs out of it, so lanes do not step on."""
+    boxes = "".join(
+        f'<body pos="0 0 {0.3 * i + 0.2}"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
+        for i in range(6)
+    )
+    text = f"""<mujoco><size memory="{{}}"/><worldbody><geom type="plane" size="1 1 1"/>{boxes}
+      </worldbody></mujoco>"""
+    model, small = from_text(text.format("50M")), from_text(text.format("40K"))
+    initial = np.empty(mujoco.mj_stateSize(model, int(STATE.mjSTATE_FULLPHYSICS)))
+    mujoco.mj_getState(model, mujoco.MjData(model), initial, int(STATE.mjSTATE_FULLPHYSICS))
+    with pytest.raises(physics.RolloutError, match="out of memory"):
+        physics.rollout(model, mujoco.MjData(small), np.tile(initial, (16, 1)), nstep=300)
+
+
+def test_userdata_of_controls_stays_in_data() -> None:
+    text = CART_POLE.replace("<mujoco>", '<mujoco><size nuserdata="3"/>')
+    model = from_text(text)
+    spec = int(STATE.mjSTATE_CTRL | STATE.mjSTATE_USERDATA)
+    control = np.random.default_rng(0).normal(0, 0.1, (16, 100, model.nu + 3))
+    left = []
+    for roll in (physics, theirs):
+        data = mujoco.MjData(model)
+        data.userdata[:] = 7.0
+        roll.rollout(model, data, np.zeros((16, 5)), control, control_spec=spec)
+        left.append(data.userdata.copy())
+    assert_bits(left[0], control[-1, -1, -3:])
+    assert_bits(*left)
