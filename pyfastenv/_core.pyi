@@ -41,6 +41,7 @@ __all__: list[str] = [
     "render_refusal",
     "task_struct_layouts",
     "task_symbols",
+    "write_model_field",
 ]
 
 class Batch:
@@ -667,6 +668,13 @@ def task_struct_layouts() -> dict:
 def task_symbols() -> dict:
     """
     Addresses of the functions that compiled tasks call, by name.
+    """
+
+def write_model_field(
+    model_address: typing.SupportsInt | typing.SupportsIndex, name: str, values: typing.Any
+) -> None:
+    """
+    Writes such a field, from an array of so many bytes.
     """
 
 MUJOCO_VERSION: str = "4.0.0"

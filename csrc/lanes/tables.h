@@ -53,8 +53,8 @@ struct Joint {
   int qpos;
   int dof;
   bool has_spring;
-  bool act_gravcomp;  // gravity compensation counts as its actuators' force
-  bool driven;        // a ball that actuators turn
+  bool act_gravcomp;    // gravity compensation counts as its actuators' force
+  bool driven;          // a ball that actuators turn
   bool negative_zeros;  // its axis or place may have some
   Polynomial spring;
 };

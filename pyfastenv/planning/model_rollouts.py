@@ -16,6 +16,17 @@ Array = NDArray[np.float64]
 # states (R, T, nstate), sensordata (R, T, nsensordata), controls (R, T, nu) -> (R, T) or (R,)
 Cost = Callable[[Array, Array, Array], Any]
 _FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
+_CONTROL = int(mujoco.mjtState.mjSTATE_CTRL)
+_EQ_ACTIVE = int(mujoco.mjtState.mjSTATE_EQ_ACTIVE)
+# in the order in which they stand behind controls
+_INPUTS = (
+    int(mujoco.mjtState.mjSTATE_QFRC_APPLIED),
+    int(mujoco.mjtState.mjSTATE_XFRC_APPLIED),
+    _EQ_ACTIVE,
+    int(mujoco.mjtState.mjSTATE_MOCAP_POS),
+    int(mujoco.mjtState.mjSTATE_MOCAP_QUAT),
+    int(mujoco.mjtState.mjSTATE_USERDATA),
+)
 
 
 class ModelRollouts:
@@ -52,9 +63,14 @@ class ModelRollouts:
         self.model = model
         self.frame_skip = integer("frame_skip", frame_skip, minimum=1)
         limits = _control_range(model) if control_range is None else np.array(control_range, float)
-        if limits.shape != (model.nu, 2) or not (limits[:, 0] < limits[:, 1]).all():
+        if (
+            limits.shape != (model.nu, 2)
+            or not np.isfinite(limits).all()
+            or not (limits[:, 0] < limits[:, 1]).all()
+        ):
             raise ValueError(
-                f"control_range: expected ({model.nu}, 2), low below high, got {limits.tolist()}"
+                f"control_range: expected ({model.nu}, 2), finite, low below high, "
+                f"got {limits.tolist()}"
             )
         self.low, self.high = limits[:, 0], limits[:, 1]
         self._cost, self._sensed = cost, sensordata
@@ -66,7 +82,8 @@ class ModelRollouts:
         """Mean costs per step.
 
         Args:
-            state: Where the rollouts begin: an MjData of the model, or its (nstate,) row of
+            state: Where the rollouts begin: an MjData of the model, whose mocap bodies, active
+                equalities, applied forces and userdata stay as they are, or its (nstate,) row of
                 mjSTATE_FULLPHYSICS.
             controls: (R, T, nu).
 
@@ -78,11 +95,16 @@ class ModelRollouts:
             RolloutError: MuJoCo raised an error.
         """
         nstep, every = controls.shape[1] * self.frame_skip, self.frame_skip
+        spec, held = _held_inputs(state)
+        inputs = np.concatenate(
+            [controls, np.broadcast_to(held, (*controls.shape[:2], len(held)))], axis=-1
+        )
         states, sensed = self._rollout.rollout(
             self.model,
             self._data,
             self._row(state),
-            np.repeat(controls, every, axis=1),
+            np.repeat(inputs, every, axis=1),
+            control_spec=_CONTROL | spec,
             nstep=nstep,
             sensordata=None if self._sensed else False,
         )
@@ -109,6 +131,18 @@ class ModelRollouts:
         if not np.isfinite(row).all():
             raise ValueError(f"state: number {int(np.argmin(np.isfinite(row)))} is not finite")
         return row
+
+
+def _held_inputs(state: Any) -> tuple[int, Array]:
+    """Inputs of an MjData beside its controls, but for those of zeros: bits of mjtState, values."""
+    spec, held = 0, [np.empty(0)]
+    for bits in _INPUTS if isinstance(state, mujoco.MjData) else ():
+        values = np.empty(mujoco.mj_stateSize(state.model, bits))
+        mujoco.mj_getState(state.model, state, values, bits)
+        if values.any() or (bits == _EQ_ACTIVE and len(values)):
+            spec |= bits
+            held.append(values)
+    return spec, np.concatenate(held)
 
 
 def _control_range(model: Any) -> Array:

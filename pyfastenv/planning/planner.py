@@ -148,4 +148,6 @@ class Planner:
         """(…, T, nu) of knots (…, K, nu)."""
         times = (self._phase + self._segments * np.arange(self.horizon)) / self.horizon
         shares = splines.weights(self.spline, self.num_knots, times)
-        return self._center + self._half * np.clip(shares @ knots, -1.0, 1.0)
+        controls = self._center + self._half * np.clip(shares @ knots, -1.0, 1.0)
+        # the sum may be off by a rounding
+        return np.clip(controls, self.rollouts.low, self.rollouts.high)

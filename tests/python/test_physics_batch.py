@@ -16,7 +16,16 @@ import numpy as np
 import pytest
 import torch
 from mujoco import rollout as mujoco_rollout
-from physics_models import CART_POLE, EQUALITIES, SENSORS, STATE, assert_bits, controls, from_text, robot
+from physics_models import (
+    CART_POLE,
+    EQUALITIES,
+    SENSORS,
+    STATE,
+    assert_bits,
+    controls,
+    from_text,
+    robot,
+)
 from threads import run_threads
 
 from pyfastenv import _core, physics
@@ -446,12 +455,15 @@ def test_zeros_keep_their_signs() -> None:
     batch.qpos[1, -4:] = [1.0, -0.0, 0.0, -0.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert_equals_mj_step(batch, [model] * nsim, [(np.empty((nsim, 0)), n) for n in (200, 1, 1)])
+        assert_equals_mj_step(
+            batch, [model] * nsim, [(np.empty((nsim, 0)), n) for n in (200, 1, 1)]
+        )
 
 
 GROUPS = """<mujoco><option actuatorgroupdisable="1" gravity="0 0 0"/><worldbody><body>
   <joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/>
-  <geom size=".1"/></body></worldbody><actuator><motor joint="x" group="1"/><motor joint="y" group="0"/></actuator></mujoco>"""
+  <geom size=".1"/></body></worldbody>
+  <actuator><motor joint="x" group="1"/><motor joint="y" group="0"/></actuator></mujoco>"""
 
 
 def test_groups_of_actuators_are_models_own() -> None:

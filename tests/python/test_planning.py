@@ -278,7 +278,7 @@ MISTAKES: list[tuple[Any, str]] = [
         from_text(CART_POLE.replace(' ctrlrange="-1 1" gear="10"', "")), effort),
      "model: actuator 0 has no ctrlrange: give control_range"),
     (lambda: planning.ModelRollouts(from_text(CART_POLE), effort, control_range=[[1, -1]] * 2),
-     "control_range: expected \\(2, 2\\), low below high"),
+     "control_range: expected \\(2, 2\\), finite, low below high"),
     (lambda: rollouts().costs(np.zeros(4), NOTHING), r"state: expected \(5,\)"),
     (lambda: rollouts().costs(np.array([0, 0, np.nan, 0, 0]), NOTHING),
      "state: number 2 is not finite"),
@@ -329,3 +329,38 @@ def test_a_robot_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         plan("go1")
     with pytest.raises(ValueError, match="scene: expected cartpole, walker, go1, leap, got 'go2'"):
         plan("go2")
+
+
+GOAL = """<mujoco><worldbody><body name="goal" mocap="true"/>
+  <body name="cart"><joint name="x" type="slide" axis="1 0 0" damping="1"/><geom size=".1"/></body>
+  </worldbody><actuator><motor joint="x" ctrlrange="-1.62 0.02"/></actuator>
+  <sensor><framepos objtype="body" objname="cart" reftype="body" refname="goal"/></sensor>
+  </mujoco>"""
+
+
+def test_rollouts_begin_with_all_that_data_have() -> None:
+    """Poses of mocap bodies, active equalities and applied forces stay as they are."""
+    model = from_text(GOAL)
+    data, seen = mujoco.MjData(model), []
+
+    def cost(states: Any, sensordata: Any, controls: Any) -> Any:
+        seen.append(sensordata)
+        return np.zeros(controls.shape[:2])
+
+    data.mocap_pos[0], data.qfrc_applied[0] = [1.0, 2.0, 3.0], 0.5
+    controls = np.full((3, 7, 1), -0.2)
+    planning.ModelRollouts(model, cost, frame_skip=2).costs(data, controls)
+    for t in range(7):
+        data.ctrl[:] = -0.2
+        mujoco.mj_step(model, data, 2)
+        np.testing.assert_array_equal(seen[0][:, t], np.tile(data.sensordata, (3, 1)))
+
+
+def test_plans_stay_within_limits() -> None:
+    """To the last bit, where half the sum and half the difference of limits are rounded."""
+    at = planning.ModelRollouts(from_text(GOAL), effort)
+    for start in (-1.62, 0.02):
+        controls = planning.Planner(at, horizon=5, start=[start]).controls()
+        assert (controls >= -1.62).all() and (controls <= 0.02).all()
+    with pytest.raises(ValueError, match=r"control_range: expected \(1, 2\), finite"):
+        planning.ModelRollouts(from_text(GOAL), effort, control_range=[[-np.inf, np.inf]])
