@@ -16,8 +16,14 @@ constexpr float kNoLightAmbient = 0.3F;  // of scenes without lights
 constexpr float kDimmestGlow =
     1.0F / 2048;  // of a highlight's brightest, an eighth of a colour's step
 constexpr float kDegrees = 3.14159265F / 180;
+constexpr float kMaxExponent = 128;  // OpenGL's
 
 Float3 At(const float* v) { return {v[0], v[1], v[2]}; }
+
+/// The nearest whole exponent that OpenGL has; 0 of NaN.
+int ExponentOf(float v) {
+  return v > 0 ? static_cast<int>(std::lround(std::min(v, kMaxExponent))) : 0;
+}
 
 bool IsFinite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
@@ -158,7 +164,7 @@ Light LightOf(const mjvLight& from, Float3 head, bool shadows, const Look& look)
   l.ambient = At(from.ambient), l.diffuse = At(from.diffuse), l.specular = At(from.specular);
   if (!l.is_directional) {
     l.attenuation = At(from.attenuation);
-    l.exponent = static_cast<int>(std::lround(from.exponent));
+    l.exponent = ExponentOf(from.exponent);
     if (from.cutoff <= 90) l.cut = std::cos(from.cutoff * kDegrees);
   }
   Float3 up = Cross(l.direction, Float3{-1, 0, 0});
@@ -275,7 +281,7 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
     s.color = At(g.rgba), s.alpha = behind ? g.rgba[3] * kFromBehind : g.rgba[3];
     s.is_transparent = !is_segment && (g.rgba[3] < kOpaque || behind);
     s.specular = g.specular, s.emission = g.emission;
-    s.shininess = static_cast<int>(std::lround(128 * g.shininess));
+    s.shininess = ExponentOf(128 * g.shininess);
     if (s.shininess > 0) s.glow_from = std::pow(kDimmestGlow, 2.0F / s.shininess);
     s.casts_shadow = g.type != mjGEOM_LINE && g.category != mjCAT_DECOR;
     if (!is_segment) SetTexture(g, assets, s);

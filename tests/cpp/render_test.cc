@@ -118,6 +118,26 @@ TEST(Render, ShapesAndMeshesCastShadows) {
   }
 }
 
+TEST(Render, ExponentsAreThoseOfOpenGl) {
+  const HandMadeModel m;
+  const auto drawn = [&](float shininess, float exponent) {
+    HandMadeScene s;
+    mjvGeom& ball = s.Add(mjGEOM_SPHERE, 0, 3, 0, 0.5F);
+    ball.specular = 0.5F, ball.shininess = shininess;
+    mjvLight& l = s.AddLight(0.2F, 1, 0, false);
+    l.type = mjLIGHT_SPOT, l.exponent = exponent, l.cutoff = 60;
+    l.attenuation[0] = l.specular[0] = 1;
+    return Draw(m, s, kFourSamples);
+  };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const Bytes zero = drawn(0, 0);
+  for (const float low : {-1e-9F, -1.0F, -1e30F, kNan}) {
+    EXPECT_EQ(drawn(low, low), zero) << low;
+  }
+  EXPECT_EQ(drawn(50, 1e30F), drawn(1, 128));
+  EXPECT_NE(drawn(1, 128), zero);
+}
+
 TEST(Render, TransparentShapesAreMixedInTwice) {  // as MuJoCo does: to the back and to the front
   const HandMadeModel m;
   HandMadeScene s;

@@ -67,6 +67,17 @@ def test_textures_that_are_not_there() -> None:
         assert drawn(model).any()
 
 
+def test_exponents_that_are_negative() -> None:
+    """They are zero: MuJoCo compiles them, and a power by squaring has no end."""
+    lit = '<mujoco><asset><material name="m" specular="1" shininess="{}"/></asset><worldbody>'
+    lit += '<light pos="0 0 3" exponent="{}"/><geom size=".1" material="m"/></worldbody></mujoco>'
+    zero = drawn(mujoco.MjModel.from_xml_string(lit.format(0, 0)))
+    assert zero.any()
+    for shininess, exponent in ((-1, 0), (0, -1), (-1e9, -1e9)):
+        model = mujoco.MjModel.from_xml_string(lit.format(shininess, exponent))
+        assert np.array_equal(drawn(model), zero)
+
+
 # ---- threads and processes -------------------------------------------------------------------
 
 
@@ -129,7 +140,7 @@ def random_model(rng: np.random.Generator) -> str:
     def light() -> str:
         return (
             f'<light pos="{signed(3)}" dir="{signed(3)}" cutoff="{pick(0, 45, 90, 180, 1e9)}" '
-            f'exponent="{pick(0, 1, 1e9)}" attenuation="{sizes(3)}" diffuse="{sizes(3)}" '
+            f'exponent="{pick(0, 1, -3, 1e9)}" attenuation="{sizes(3)}" diffuse="{sizes(3)}" '
             f'type="{pick("spot", "directional", "point", "image")}" '
             f'castshadow="{pick("true", "false")}"/>'
         )
@@ -158,7 +169,7 @@ def random_model(rng: np.random.Generator) -> str:
         <texture name="c" type="cube" builtin="gradient" width="{pick(1, 4)}" height="6"/>
         <texture name="s" type="skybox" builtin="gradient" width="4" height="24"/>
         <material name="m" texture="t" texrepeat="{signed(2)}" reflectance="{pick(0, 0.5, 9)}"
-          shininess="{number()}" specular="{number()}" emission="{number()}"
+          shininess="{signed(1)}" specular="{number()}" emission="{number()}"
           texuniform="{pick("true", "false")}" rgba="{color()}"/>
         <material name="cube" texture="c" texuniform="{pick("true", "false")}"/></asset>
       <worldbody>{"".join(light() for _ in range(rng.integers(3)))}
