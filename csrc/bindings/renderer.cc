@@ -93,8 +93,9 @@ void BindRenderer(py::module_& m) {
              return WithoutGil([&] { return std::make_shared<Assets>(model); });
            }),
            py::arg("model_address"))
-      .def("forget_heights", &Assets::ForgetHeights,
-           "Has the next picture read height fields from the model anew.");
+      .def(
+          "forget_heights", [](Assets& a) { a.heights().Forget(); },
+          "Has the next picture read height fields from the model anew.");
   py::class_<Renderer>(m, "Renderer", "Draws scenes of one model; see pyfastenv.Renderer.")
       .def(py::init<std::shared_ptr<const Assets>, int, int, int, const std::string&>(),
            py::arg("assets"), py::kw_only(), py::arg("height"), py::arg("width"),

@@ -156,7 +156,7 @@ void PixelCamera::PointFields(const double* row) {
       workspace_.PointNarrow(name, values + offset);
     }
   }
-  if (own_assets_) own_assets_->ForgetHeights();
+  if (own_assets_) own_assets_->heights().Forget();
 }
 
 void PixelCamera::UpdateScene() {

@@ -42,27 +42,32 @@ SkyColors SkyMemory::Of(const Frame& f) {
 
 Renderer::Renderer(std::shared_ptr<const Assets> assets, const Format& format,
                    const Kernels& kernels)
-    : assets_(std::move(assets)), format_(format), kernels_(kernels) {
+    : assets_(std::move(assets)),
+      heights_(&assets_->heights()),
+      look_(assets_->model()),
+      format_(format),
+      kernels_(kernels) {
   Check(format);
 }
 
-void Renderer::Draw(const mjvScene& scene, uint8_t* rgb) {
+const Frame& Renderer::Read(const mjvScene& scene, Content content) {
   arena_.Reset();
-  Frame frame = reader_.Read(scene, *assets_, format_, Content::kColors);
+  return reader_.Read(scene, {*assets_, *heights_, look_}, format_, content);
+}
+
+void Renderer::Draw(const mjvScene& scene, uint8_t* rgb) {
+  Frame frame = Read(scene, Content::kColors);
   frame.sky_colors = sky_.Of(frame);
   const FloatScope scope(FloatMode::Default().Flushing());  // glows fade into slow denormals
   kernels_.draw(frame, arena_, rgb);
 }
 
 void Renderer::DrawDepth(const mjvScene& scene, float* depth) {
-  arena_.Reset();
-  kernels_.draw_seen(reader_.Read(scene, *assets_, format_, Content::kSegments), arena_, depth,
-                     nullptr);
+  kernels_.draw_seen(Read(scene, Content::kSegments), arena_, depth, nullptr);
 }
 
 void Renderer::Segment(const mjvScene& scene, int32_t* objects) {
-  arena_.Reset();
-  const Frame& frame = reader_.Read(scene, *assets_, format_, Content::kSegments);
+  const Frame& frame = Read(scene, Content::kSegments);
   const size_t pixels = static_cast<size_t>(format_.width) * format_.height;
   int* shapes = arena_.Take<int>(pixels);
   kernels_.draw_seen(frame, arena_, nullptr, shapes);

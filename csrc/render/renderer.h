@@ -48,7 +48,11 @@ class Renderer {
   const Format& format() const { return format_; }
 
  private:
+  const Frame& Read(const mjvScene& scene, Content content);
+
   std::shared_ptr<const Assets> assets_;
+  const HeightFields* heights_;
+  const Look look_;
   Format format_;
   const Kernels& kernels_;
   SceneReader reader_;

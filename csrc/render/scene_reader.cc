@@ -96,17 +96,17 @@ PlaneGrid GridOf(const mjvGeom& g) {
 
 /// A geom's own mapping of a texture, which MuJoCo has in some versions, or its material's.
 template <class Geom>
-Material MaterialOf(const Geom& g, const Assets& assets) {
+Material MaterialOf(const Geom& g, const Look& look) {
   if constexpr (requires { g.texrepeat; }) {
     if (g.texid >= 0) return {g.texid, g.texuniform != 0, {g.texrepeat[0], g.texrepeat[1]}};
   }
-  return assets.material(g.matid);
+  return look.material(g.matid);
 }
 
-void SetTexture(const mjvGeom& g, const Assets& assets, Shape& s) {
+void SetTexture(const mjvGeom& g, const Sources& sources, Shape& s) {
   if (g.matid < 0) return;
-  const Material m = MaterialOf(g, assets);
-  s.texture = assets.texture(m.texture);
+  const Material m = MaterialOf(g, sources.look);
+  s.texture = sources.assets.texture(m.texture);
   if (s.texture == nullptr) return;
   const bool is_mesh = s.form == Form::kMesh;
   const auto uniform = [&](int k) { return m.is_uniform && g.size[k] > 0 ? g.size[k] : 1.0F; };
@@ -196,7 +196,7 @@ std::string Refusal(const mjvScene& scene) {
   return {};
 }
 
-const Frame& SceneReader::Read(const mjvScene& scene, const Assets& assets, const Format& format,
+const Frame& SceneReader::Read(const mjvScene& scene, const Sources& sources, const Format& format,
                                Content content) {
   if (const std::string refusal = Refusal(scene); !refusal.empty()) {
     throw BadValue("scene: ", refusal);
@@ -206,10 +206,10 @@ const Frame& SceneReader::Read(const mjvScene& scene, const Assets& assets, cons
   frame_.samples = content == Content::kColors ? format.samples : 1;
   frame_.culls_faces = scene.flags[mjRND_CULL_FACE] != 0;
   ReadView(scene, format);
-  ReadGeoms(scene, assets, content);
+  ReadGeoms(scene, sources, content);
   if (content == Content::kSegments) return frame_;
-  ReadLights(scene, assets.look());
-  ReadEffects(scene, assets);
+  ReadLights(scene, sources.look);
+  ReadEffects(scene, sources);
   SortTransparent();
   return frame_;
 }
@@ -240,7 +240,7 @@ void SceneReader::ReadView(const mjvScene& scene, const Format& format) {
   v.pixel_y = -high * scale / static_cast<float>(format.height);
 }
 
-void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content content) {
+void SceneReader::ReadGeoms(const mjvScene& scene, const Sources& sources, Content content) {
   shapes_.clear(), distances_.clear(), height_fields_.clear();
   const bool has_reflections = scene.flags[mjRND_REFLECTION] != 0;
   for (int i = 0; i < scene.ngeom; ++i) {
@@ -268,8 +268,8 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
     }
     if (s.form == Form::kMesh) {
       const bool is_ground = g.type == mjGEOM_HFIELD;
-      if (is_ground) height_fields_.push_back(assets.height_field(g.dataid));
-      const Mesh* mesh = is_ground ? height_fields_.back().get() : assets.mesh(g.dataid);
+      if (is_ground) height_fields_.push_back(sources.heights.at(g.dataid));
+      const Mesh* mesh = is_ground ? height_fields_.back().get() : sources.assets.mesh(g.dataid);
       if (mesh == nullptr) {
         throw BadValue("scene: ", name, ": expected one of the model's ",
                        is_ground ? "height fields" : "meshes", ", got number ", g.dataid);
@@ -284,7 +284,7 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
     s.shininess = ExponentOf(128 * g.shininess);
     if (s.shininess > 0) s.glow_from = std::pow(kDimmestGlow, 2.0F / s.shininess);
     s.casts_shadow = g.type != mjGEOM_LINE && g.category != mjCAT_DECOR;
-    if (!is_segment) SetTexture(g, assets, s);
+    if (!is_segment) SetTexture(g, sources, s);
     if (s.form == Form::kPlane) s.grid = GridOf(g);
     if (frame_.reflector < 0 && has_reflections && IsReflective(g, s)) {
       frame_.reflector = static_cast<int>(shapes_.size()), frame_.reflectance = g.reflectance;
@@ -310,13 +310,13 @@ void SceneReader::ReadLights(const mjvScene& scene, const Look& look) {
   frame_.ambient = lights_.empty() ? kNoLightAmbient : 0;
 }
 
-void SceneReader::ReadEffects(const mjvScene& scene, const Assets& assets) {
-  const Look& look = assets.look();
+void SceneReader::ReadEffects(const mjvScene& scene, const Sources& sources) {
+  const Look& look = sources.look;
   if (scene.flags[mjRND_FOG] != 0 && look.fog_end > look.fog_start) {
     frame_.fog = {true, look.fog_color, look.fog_start, look.fog_end};
   }
-  if (scene.flags[mjRND_SKYBOX] == 0 || assets.sky() == nullptr) return;
-  frame_.sky = assets.sky();
+  if (scene.flags[mjRND_SKYBOX] == 0 || sources.assets.sky() == nullptr) return;
+  frame_.sky = sources.assets.sky();
   if (scene.flags[mjRND_HAZE] == 0) return;
   for (int i = 0; i < frame_.num_shapes; ++i) {
     const Shape& s = shapes_[i];

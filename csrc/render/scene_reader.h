@@ -20,6 +20,13 @@ struct Format {
   int width = 0, height = 0, samples = 4;
 };
 
+/// What a scene's geoms are made of.
+struct Sources {
+  const Assets& assets;
+  const HeightFields& heights;
+  const Look& look;
+};
+
 enum class Content { kColors, kSegments };  // kSegments: every geom that has a segid, opaque
 
 /// Why a scene is not drawn, in one sentence; empty if it is.
@@ -30,14 +37,14 @@ class SceneReader {
  public:
   /// The frame is valid until the next Read. Throws UsageError (kValue): the scene is refused, or
   /// a geom, a light or the camera has a number that is not finite.
-  const Frame& Read(const mjvScene& scene, const Assets& assets, const Format& format,
+  const Frame& Read(const mjvScene& scene, const Sources& sources, const Format& format,
                     Content content);
 
  private:
   void ReadView(const mjvScene& scene, const Format& format);
-  void ReadGeoms(const mjvScene& scene, const Assets& assets, Content content);
+  void ReadGeoms(const mjvScene& scene, const Sources& sources, Content content);
   void ReadLights(const mjvScene& scene, const Look& look);
-  void ReadEffects(const mjvScene& scene, const Assets& assets);
+  void ReadEffects(const mjvScene& scene, const Sources& sources);
   void SortTransparent();
 
   Frame frame_;

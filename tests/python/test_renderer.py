@@ -145,6 +145,7 @@ def test_thin_sheets_and_coinciding_geoms_are_mujocos() -> None:
         assert (ours.render() == theirs.render()).all(-1).mean() > 0.99
 
 
+FOG = int(mujoco.mjtRndFlag.mjRND_FOG)
 def test_the_groups_of_an_option_are_hidden(scene: tuple[Any, Any]) -> None:
     option = mujoco.MjvOption()
     option.geomgroup[0] = 0
@@ -258,6 +259,25 @@ def test_heights_are_taken_anew_when_asked() -> None:
     assert np.array_equal(renderer.render(), before)
     renderer.upload_height_fields()
     assert difference(renderer.render(), before) > 0.1
+
+
+def test_a_new_renderer_takes_the_models_look_anew() -> None:
+    """Fog, statistics and materials; an older renderer of the same model keeps its own."""
+    model, data = parse(SCENE)
+    model.vis.map.fogstart, model.vis.map.fogend = 0.1, 3.0
+    old = pyfastenv.Renderer(model, *SIZE)
+
+    def drawn_by(renderer: pyfastenv.Renderer) -> np.ndarray:
+        renderer.update_scene(data, "front")
+        renderer.scene.flags[FOG] = True
+        return renderer.render()
+
+    before = drawn_by(old)
+    model.vis.rgba.fog[:] = [1, 0, 0, 1]
+    foggy = drawn_by(pyfastenv.Renderer(model, *SIZE))
+    assert difference(foggy, before) > 1.0 and np.array_equal(drawn_by(old), before)
+    model.mat_texrepeat[:] = 1
+    assert difference(drawn_by(pyfastenv.Renderer(model, *SIZE)), foggy) > 1.0
 
 
 @pytest.mark.parametrize(
