@@ -5,6 +5,7 @@ namespace pyfastenv::render {
 Look::Look(const mjModel& m) {
   const auto extent = static_cast<float>(m.stat.extent);
   const auto color = [](const float* c) { return Float3{c[0], c[1], c[2]}; };
+  has_shadows = m.vis.quality.shadowsize > 0;
   shadow_clip = extent * m.vis.map.shadowclip;
   shadow_scale = m.vis.map.shadowscale;
   haze = m.vis.map.haze;

@@ -32,6 +32,7 @@ struct Look {
   Material material(int id) const;
 
   std::vector<Material> materials;
+  bool has_shadows = false;
   float shadow_clip = 0, shadow_scale = 0, haze = 0;
   Float3 haze_color{}, fog_color{};
   float fog_start = 0, fog_end = 0;

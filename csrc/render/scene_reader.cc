@@ -298,13 +298,14 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Sources& sources, Conte
 
 void SceneReader::ReadLights(const mjvScene& scene, const Look& look) {
   lights_.clear();
+  const bool has_shadows = scene.flags[mjRND_SHADOW] != 0 && look.has_shadows;
   for (int i = 0; i < std::min(scene.nlight, mjMAXLIGHT); ++i) {
     const mjvLight& l = scene.lights[i];
     if (LampOf(l) == Lamp::kOther) continue;  // MuJoCo's leaves them out, too
     const std::string name = "light " + std::to_string(i) + " of the scene";
     CheckFinite({l.pos, 3}, "the position of " + name);
     CheckFinite({l.dir, 3}, "the direction of " + name);
-    lights_.push_back(LightOf(l, head_, scene.flags[mjRND_SHADOW] != 0, look));
+    lights_.push_back(LightOf(l, head_, has_shadows, look));
   }
   frame_.lights = lights_.data(), frame_.num_lights = static_cast<int>(lights_.size());
   frame_.ambient = lights_.empty() ? kNoLightAmbient : 0;

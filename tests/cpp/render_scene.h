@@ -27,6 +27,7 @@ struct HandMadeModel {
 
   HandMadeModel() {
     model.stat.extent = 1;
+    model.vis.quality.shadowsize = 4096;
     model.vis.map.zfar = 50, model.vis.map.shadowclip = 5, model.vis.map.shadowscale = 0.6F;
   }
 

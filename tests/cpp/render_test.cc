@@ -118,6 +118,17 @@ TEST(Render, ShapesAndMeshesCastShadows) {
   }
 }
 
+TEST(Render, AMapOfShadowsWithoutSizeIsNone) {
+  HandMadeModel m;
+  m.model.vis.quality.shadowsize = 0;
+  HandMadeScene s;
+  s.Add(mjGEOM_PLANE, 0, 3, -1, 5, 5, 1);
+  s.Add(mjGEOM_SPHERE, 0, 3, 0, 0.3F);
+  s.AddLight(0, 0, -1, true);
+  const int row = static_cast<int>(kSide * 0.5 * (1 + 1.0 / 3));
+  EXPECT_GT(Red(Draw(m, s, kFourSamples), kSide, kSide / 2, row), 250);
+}
+
 TEST(Render, ExponentsAreThoseOfOpenGl) {
   const HandMadeModel m;
   const auto drawn = [&](float shininess, float exponent) {

@@ -146,6 +146,29 @@ def test_thin_sheets_and_coinciding_geoms_are_mujocos() -> None:
 
 
 FOG = int(mujoco.mjtRndFlag.mjRND_FOG)
+FLOOR = '<geom type="plane" size="3 3 .1" rgba=".5 .6 .7 1"/>'
+BALL = '<geom size=".3" pos="0 0 .6" rgba=".8 .3 .2 1"/>'
+LAMP = '<light pos="0 -1 3" dir="0 .3 -1"/>'
+LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
+    "no map of shadows": (LAMP + FLOOR + BALL, "", '<quality shadowsize="0"/>', False, 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("gl")
+@pytest.mark.parametrize("name", LOOKS)
+def test_looks_are_mujocos(name: str) -> None:
+    body, asset, visual, has_fog, most = LOOKS[name]
+    scene = load(
+        f"""<mujoco><visual>{visual}</visual><asset>{asset}</asset><worldbody>{body}
+        <camera name="c" pos="0 -3 1.5" xyaxes="1 0 0 0 .4 1"/></worldbody></mujoco>"""
+    )
+    with mujoco.Renderer(scene[0], *SIZE) as theirs, pyfastenv.Renderer(scene[0], *SIZE) as ours:
+        for renderer in (ours, theirs):
+            renderer.update_scene(scene[1], "c")
+            renderer.scene.flags[FOG] = has_fog
+        assert difference(ours.render(), theirs.render()) < most
+
+
 def test_the_groups_of_an_option_are_hidden(scene: tuple[Any, Any]) -> None:
     option = mujoco.MjvOption()
     option.geomgroup[0] = 0
