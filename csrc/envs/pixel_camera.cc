@@ -35,6 +35,10 @@ int FindCamera(const mjModel& m, const std::string& name) {
                  "'; this model has: ", known.empty() ? "none" : known);
 }
 
+bool IsOfHeights(const std::string& field) {
+  return field == "hfield_data" || field == "hfield_size";
+}
+
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
@@ -99,16 +103,14 @@ PixelCamera::PixelCamera(SharedModel model, PixelOptions options,
                          std::shared_ptr<const render::Assets> assets)
     : options_(std::move(options)),
       workspace_(std::move(model), ModelParts::kAll),
-      own_assets_(std::any_of(options_.own_fields.begin(), options_.own_fields.end(),
-                              [](const FieldPlace& own) { return own.name == "hfield_data"; })
-                      ? std::make_shared<render::Assets>(workspace_.model())
-                      : nullptr),
-      renderer_(own_assets_ ? own_assets_ : std::move(assets),
-                FormatOf(workspace_.model(), options_)) {
+      heights_(workspace_.model()),
+      renderer_(std::move(assets), FormatOf(workspace_.model(), options_)) {
   for (const FieldPlace& field : options_.own_fields) {
-    if (IsNarrowField(field.name)) break;
+    own_heights_ = own_heights_ || IsOfHeights(field.name);
+    if (IsNarrowField(field.name)) continue;
     own_fields_.push_back(FindModelField(workspace_.model(), field.name));
   }
+  if (own_heights_) renderer_.UseHeights(heights_);
   const mjModel& m = workspace_.model();
   mjv_defaultOption(&visible_);
   workspace_.Forward();
@@ -142,6 +144,11 @@ void PixelCamera::Prepare(const RowLayout& layout) {
 void PixelCamera::Adopt(const RowLayout& layout) noexcept {
   workspace_.AdoptFields();
   fields_offset_ = layout.fields().offset;
+  if (own_heights_) return;
+  const auto& added = layout.added();
+  own_heights_ = std::any_of(added.begin(), added.end(),
+                             [](const RowField& field) { return IsOfHeights(field.name); });
+  if (own_heights_) renderer_.UseHeights(heights_);
 }
 
 void PixelCamera::PointFields(const double* row) {
@@ -156,7 +163,7 @@ void PixelCamera::PointFields(const double* row) {
       workspace_.PointNarrow(name, values + offset);
     }
   }
-  if (own_assets_) own_assets_->heights().Forget();
+  if (own_heights_) heights_.Forget();
 }
 
 void PixelCamera::UpdateScene() {

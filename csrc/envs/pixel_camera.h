@@ -67,9 +67,10 @@ class PixelCamera final : public FrameSource {
 
   const PixelOptions options_;
   Workspace workspace_;
-  std::vector<ModelField> own_fields_;          // of options_.own_fields, without narrow ones
-  int fields_offset_ = 0;                       // likewise, of the fields that callers set
-  std::shared_ptr<render::Assets> own_assets_;  // where every environment has its own heights
+  std::vector<ModelField> own_fields_;  // of options_.own_fields, without narrow ones
+  int fields_offset_ = 0;               // likewise, of the fields that callers set
+  render::HeightFields heights_;        // of the workspace's model
+  bool own_heights_ = false;            // whether every environment has its own
   render::Renderer renderer_;
   mjvScene scene_{};
   mjvOption visible_{};

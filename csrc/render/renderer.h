@@ -44,6 +44,8 @@ class Renderer {
   void DrawDepth(const mjvScene& scene, float* depth);
   /// Writes which object each pixel shows, (height, width, 2): mjvGeom's objid and objtype, or -1.
   void Segment(const mjvScene& scene, int32_t* objects);
+  /// Height fields other than the assets', which the caller keeps.
+  void UseHeights(const HeightFields& heights) { heights_ = &heights; }
 
   const Format& format() const { return format_; }
 

@@ -310,7 +310,7 @@ class MujocoRenderer:
     def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool, told: Told) -> Frame:
         """Draws one environment's state; ``follow``: as a film, if the user chose no camera."""
         load_state(self._model, self._data, row, fields)
-        if any(name == "hfield_data" for name, *_ in fields):
+        if any(name in ("hfield_data", "hfield_size") for name, *_ in fields):
             self._upload_heights()
         if self._floors is not None:
             self._floors.move()

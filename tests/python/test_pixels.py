@@ -105,10 +105,11 @@ class Grown(pyfastenv.Task):
     model = SCENE
     observation_dict = True
     randomise = {"geom_size": scale(0.5, 1.5)}
-    model_fields = ("hfield_data",)
+    model_fields = ("hfield_data", "hfield_size")
 
     def reset(self, data, rng):
         self.model.hfield_data[:] = rng.random(4)
+        self.model.hfield_size[0, 2] = 0.5 + rng.random()
 
     def step(self, data):
         self.simulate(data)
@@ -135,6 +136,38 @@ def test_model_fields_are_seen() -> None:
         sizes[1] *= 2.0
         envs.set_model_field("geom_size", sizes)
         after, _ = envs.reset(seed=0)
+    assert [np.array_equal(a, b) for a, b in zip(before, after, strict=True)] == [True, False, True]
+
+
+class Turned(pyfastenv.Task):
+    """A joint without more."""
+
+    model = SCENE
+
+    def reset(self, data, rng):
+        data.qpos[0] = rng.uniform(-1.0, 1.0)
+
+    def step(self, data):
+        self.simulate(data)
+        return 0.0, False
+
+    def observation(self, data, obs):
+        obs["qpos"] = data.qpos
+
+
+def test_sizes_of_height_fields_are_seen() -> None:
+    pytest.importorskip("numba")
+    looks = {"render_mode": "rgb_array", "camera_name": "side", **SMALL}
+    pixels = {"camera": "side", "frame_stack": 1}
+    hilly = SCENE.replace('size="1 1 .5 .1"', 'size="1 1 .5 .1" elevation="0 1 1 0"')
+    task = type("Turned", (Turned,), {"model": hilly, "__module__": __name__})
+    with closing(make(task, pixels=pixels, **looks)) as envs:
+        before, _ = envs.reset(seed=0)
+        sizes = envs.get_model_field("hfield_size")
+        sizes[1, 0, :3] *= (0.5, 1.0, 2.0)
+        envs.set_model_field("hfield_size", sizes)
+        after, _ = envs.reset(seed=0)
+        assert np.array_equal(after, np.stack(envs.render() or ()))
     assert [np.array_equal(a, b) for a, b in zip(before, after, strict=True)] == [True, False, True]
 
 
