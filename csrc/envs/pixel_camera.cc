@@ -11,7 +11,9 @@ namespace pyfastenv {
 namespace {
 
 constexpr int kMostObjects = 255;  // of a segmentation, nothing included
-constexpr int kMoreGeoms = 1000;   // of a scene than the model's: tendons, skins of contacts …
+constexpr int kMoreGeoms = 1000;   // of a scene than the model's: rays, what else MuJoCo shows
+constexpr int kCable = 32;         // geoms of a tendon that hangs
+constexpr int kMostGeoms = 1 << 24;
 
 int SamplesOf(const mjModel& m) {
   const int wanted = m.vis.quality.offsamples;
@@ -121,9 +123,8 @@ PixelCamera::PixelCamera(SharedModel model, PixelOptions options,
   if (options_.depth > 0.0) depth_.resize(pixels);
   if (options_.segmentation) objects_.resize(2 * pixels);
   mjv_defaultScene(&scene_);
-  const auto most = static_cast<int>(m.ngeom + m.nsite + 2 * m.nwrap + kMoreGeoms);
   try {
-    Trapped([&] { mjv_makeScene(&m, &scene_, most); });
+    MakeScene(static_cast<int>(m.ngeom + m.nsite + 2 * m.nwrap + kCable * m.ntendon + kMoreGeoms));
     UpdateScene();
   } catch (...) {
     mjv_freeScene(&scene_);
@@ -166,6 +167,13 @@ void PixelCamera::PointFields(const double* row) {
   if (own_heights_) heights_.Forget();
 }
 
+void PixelCamera::MakeScene(int max_geoms) {
+  Trapped([&] {
+    mjv_freeScene(&scene_);
+    mjv_makeScene(&workspace_.model(), &scene_, max_geoms);
+  });
+}
+
 void PixelCamera::UpdateScene() {
   workspace_.Run([this] {
     const mjModel* m = &workspace_.model();
@@ -174,8 +182,15 @@ void PixelCamera::UpdateScene() {
     mj_comPos(m, d);
     mj_camlight(m, d);
     mj_tendon(m, d);
-    mjv_updateScene(m, d, &visible_, nullptr, &camera_, mjCAT_ALL, &scene_);
   });
+  for (;;) {
+    workspace_.Run([this] {
+      mjv_updateScene(&workspace_.model(), &workspace_.data(), &visible_, nullptr, &camera_,
+                      mjCAT_ALL, &scene_);
+    });
+    if (scene_.ngeom < scene_.maxgeom || scene_.maxgeom >= kMostGeoms) return;
+    MakeScene(2 * scene_.maxgeom);
+  }
 }
 
 void PixelCamera::Draw(const double* row, uint8_t* frame) {

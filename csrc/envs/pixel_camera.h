@@ -63,6 +63,8 @@ class PixelCamera final : public FrameSource {
 
  private:
   void UpdateScene();
+  /// Makes room for more geoms.
+  void MakeScene(int max_geoms);
   void PointFields(const double* row);
 
   const PixelOptions options_;

@@ -43,6 +43,8 @@ RENDER_KWARGS = (
     "renderer",
 )
 _RENDERERS = ("auto", "pyfastenv", "mujoco")
+_FEWEST_GEOMS = 1000  # of a scene; gymnasium's number
+_CABLE = 32  # geoms of a tendon that hangs
 _FILM_SHADOWS = 1024  # a side of the map of shadows [pixels]; software spends its time on 4096
 
 # DEFAULT_CAMERA_CONFIG of gymnasium/envs/mujoco/<robot>_v5.py, by the id's beginning (the longer
@@ -265,7 +267,7 @@ class MujocoRenderer:
         camera_id: int | None = None,
         camera_name: str | None = None,
         default_camera_config: Mapping[str, Any] | None = None,
-        max_geom: int = 1000,
+        max_geom: int | None = None,
         visual_options: Mapping[int, bool] | None = None,
         film: bool = False,
         renderer: str = "auto",
@@ -299,12 +301,15 @@ class MujocoRenderer:
                 self._follower = _Follower(mujoco, self._data, base, free)
         self._floors = _Floors(mujoco, self._data, base) if film else None
         self._marks = CommandMarks(self._data, base) if base is not None else None
-        self._size = height, width, max_geom
+        self._may_grow = max_geom is None
+        self._size = height, width, max_geom or _geoms_of(self._model)
         self._may_change = renderer == "auto"
         self._renderer: Any
+        self._make_renderer: Any
         if renderer == "mujoco" or (self._may_change and _has_soft_bodies(self._model)):
             self._use_opengl()
         else:
+            self._make_renderer = OwnRenderer
             self._renderer = OwnRenderer(self._model, *self._size)
 
     def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool, told: Told) -> Frame:
@@ -316,11 +321,11 @@ class MujocoRenderer:
             self._floors.move()
         follower = self._follower if follow else None
         camera = self._camera if follower is None else follower.camera()
-        self._renderer.update_scene(self._data, camera, self._options)
+        self._update_scene(camera)
         if self._may_change and (reason := self._renderer.refusal()):
             warnings.warn(f"{reason}, so MuJoCo's renderer takes over", stacklevel=2)
             self._use_opengl()
-            self._renderer.update_scene(self._data, camera, self._options)
+            self._update_scene(camera)
         if told is not None and self._marks is not None:
             self._marks.add_to(self._renderer.scene, told)
         frame: Frame = self._renderer.render()
@@ -329,6 +334,16 @@ class MujocoRenderer:
     def close(self) -> None:
         """Frees what the renderer holds."""
         self._renderer.close()
+
+    def _update_scene(self, camera: Any) -> None:
+        self._renderer.update_scene(self._data, camera, self._options)
+        # a full scene may lack some
+        while self._may_grow and self._renderer.scene.ngeom == self._renderer.scene.maxgeom:
+            height, width, max_geom = self._size
+            self._size = height, width, 2 * max_geom
+            self._renderer.close()
+            self._renderer = self._make_renderer(self._model, *self._size)
+            self._renderer.update_scene(self._data, camera, self._options)
 
     def _use_opengl(self) -> None:
         try:
@@ -340,6 +355,7 @@ class MujocoRenderer:
                 "and set MUJOCO_GL=egl; renderer='pyfastenv' needs none"
             ) from error
         self._may_change = False
+        self._make_renderer = self._mujoco.Renderer
         self._renderer = self._mujoco.Renderer(self._model, *self._size)
 
     def _upload_heights(self) -> None:
@@ -349,6 +365,12 @@ class MujocoRenderer:
         for ground in range(self._model.nhfield):
             context = self._renderer._mjr_context
             self._mujoco.mjr_uploadHField(self._model, context, ground)
+
+
+def _geoms_of(model: Any) -> int:
+    """How many geoms a scene of this model has, with some to spare."""
+    tendons = 2 * model.nwrap + _CABLE * model.ntendon
+    return int(_FEWEST_GEOMS + model.ngeom + model.nsite + tendons)
 
 
 def _has_soft_bodies(model: Any) -> bool:

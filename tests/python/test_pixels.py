@@ -155,6 +155,52 @@ class Turned(pyfastenv.Task):
         obs["qpos"] = data.qpos
 
 
+def with_more(body: str, after: str = "") -> type[pyfastenv.Task]:
+    more = SCENE.replace("</worldbody>", f"{body}</worldbody>{after}")
+    assert more != SCENE
+    return type("Turned", (Turned,), {"model": more, "__module__": __name__})
+
+
+def assert_pictures_are_those_of_render(task: Any, max_geom: int | None = None) -> None:
+    """And of a scene that has room for all."""
+    pytest.importorskip("numba")
+    looks = {"render_mode": "rgb_array", "camera_name": "side", **SMALL}
+    pixels = {"camera": "side", "frame_stack": 1}
+    with closing(make(task, pixels=pixels, num_threads=2, **looks)) as envs:
+        for obs, _ in played(envs):
+            assert np.array_equal(obs, np.stack(envs.render() or ()))
+        if max_geom is None:
+            return
+        row, _ = envs._core.row(0)
+    model = mujoco.MjModel.from_xml_string(task.model)
+    data = mujoco.MjData(model)
+    data.qpos[:] = row[1 : 1 + model.nq]
+    mujoco.mj_forward(model, data)
+    with pyfastenv.Renderer(model, *SMALL.values(), max_geom=max_geom) as renderer:
+        renderer.update_scene(data, "side")
+        assert renderer.scene.ngeom > 1000
+        assert np.array_equal(obs[0], renderer.render())
+
+
+def test_all_geoms_of_a_scene_are_seen() -> None:
+    sites = "".join(
+        f'<site size=".03" pos="{i % 40 * 0.1 - 2:.2f} {i // 40 * 0.1 - 2:.2f} .5"/>'
+        for i in range(1200)
+    )
+    assert_pictures_are_those_of_render(with_more(sites), 20_000)
+    ends = "".join(
+        f'<site name="{end}{i}" pos="{x} {i * 0.02:.2f} 1.5" size=".001"/>'
+        for i in range(60)
+        for end, x in (("a", -1), ("b", 1))
+    )
+    cables = "".join(
+        f'<spatial width=".02" rgba="0 1 {i % 2} 1" limited="true" range="0 {2.1 + i * 0.03:.2f}">'
+        f'<site site="a{i}"/><site site="b{i}"/></spatial>'
+        for i in range(60)
+    )
+    assert_pictures_are_those_of_render(with_more(ends, f"<tendon>{cables}</tendon>"), 20_000)
+
+
 def test_sizes_of_height_fields_are_seen() -> None:
     pytest.importorskip("numba")
     looks = {"render_mode": "rgb_array", "camera_name": "side", **SMALL}
