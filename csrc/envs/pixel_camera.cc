@@ -41,6 +41,17 @@ bool IsOfHeights(const std::string& field) {
   return field == "hfield_data" || field == "hfield_size";
 }
 
+/// mjModel.sensor_needstage with which mj_sensorPos computes range finders alone.
+std::vector<int> RayStages(const mjModel& m) {
+  std::vector<int> stages(static_cast<size_t>(m.nsensor), mjSTAGE_ACC);
+  bool has_rays = false;
+  for (int i = 0; i < m.nsensor; ++i) {
+    if (m.sensor_type[i] != mjSENS_RANGEFINDER) continue;
+    stages[i] = m.sensor_needstage[i], has_rays = true;
+  }
+  return has_rays ? stages : std::vector<int>();
+}
+
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
@@ -106,6 +117,7 @@ PixelCamera::PixelCamera(SharedModel model, PixelOptions options,
     : options_(std::move(options)),
       workspace_(std::move(model), ModelParts::kAll),
       heights_(workspace_.model()),
+      ray_stages_(RayStages(workspace_.model())),
       renderer_(std::move(assets), FormatOf(workspace_.model(), options_)) {
   for (const FieldPlace& field : options_.own_fields) {
     own_heights_ = own_heights_ || IsOfHeights(field.name);
@@ -182,6 +194,10 @@ void PixelCamera::UpdateScene() {
     mj_comPos(m, d);
     mj_camlight(m, d);
     mj_tendon(m, d);
+    if (ray_stages_.empty()) return;
+    mjModel header = *m;
+    header.sensor_needstage = ray_stages_.data(), header.nplugin = 0;
+    mj_sensorPos(&header, d);
   });
   for (;;) {
     workspace_.Run([this] {

@@ -73,6 +73,7 @@ class PixelCamera final : public FrameSource {
   int fields_offset_ = 0;               // likewise, of the fields that callers set
   render::HeightFields heights_;        // of the workspace's model
   bool own_heights_ = false;            // whether every environment has its own
+  std::vector<int> ray_stages_;         // of all sensors; empty: none is a range finder
   render::Renderer renderer_;
   mjvScene scene_{};
   mjvOption visible_{};

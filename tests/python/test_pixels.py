@@ -182,6 +182,14 @@ def assert_pictures_are_those_of_render(task: Any, max_geom: int | None = None) 
         assert np.array_equal(obs[0], renderer.render())
 
 
+def test_rays_of_range_finders_are_seen() -> None:
+    site = '<site name="s" pos=".6 0 0" zaxis="0 0 -1"/></body>'
+    model = SCENE.replace("</body>", site)
+    model = model.replace("</mujoco>", '<sensor><rangefinder site="s"/></sensor></mujoco>')
+    task = type("Turned", (Turned,), {"model": model, "__module__": __name__})
+    assert_pictures_are_those_of_render(task)
+
+
 def test_all_geoms_of_a_scene_are_seen() -> None:
     sites = "".join(
         f'<site size=".03" pos="{i % 40 * 0.1 - 2:.2f} {i // 40 * 0.1 - 2:.2f} .5"/>'
