@@ -222,10 +222,11 @@ void PixelCamera::Draw(const double* row, uint8_t* frame) {
   if (!depth_.empty()) renderer_.DrawDepth(scene_, depth_.data());
   if (!objects_.empty()) renderer_.Segment(scene_, objects_.data());
   const auto pixels = colors_.size() / 3;
+  const float far = scene_.camera[0].frustum_far;  // where nothing is seen
   for (size_t i = 0; i < pixels; ++i) {
     frame = std::copy_n(&colors_[3 * i], 3, frame);
     if (!depth_.empty()) {
-      const double share = std::min(depth_[i] / options_.depth, 1.0);
+      const double share = depth_[i] < far ? std::min(depth_[i] / options_.depth, 1.0) : 1.0;
       *frame++ = static_cast<uint8_t>(std::lround(255.0 * share));
     }
     if (!objects_.empty()) {

@@ -225,6 +225,15 @@ def test_sizes_of_height_fields_are_seen() -> None:
     assert [np.array_equal(a, b) for a, b in zip(before, after, strict=True)] == [True, False, True]
 
 
+def test_where_nothing_is_the_depth_is_the_farthest() -> None:
+    camera = {"elevation": 60.0, "distance": 3.0}  # from below, to the sky
+    pixels = {"depth": 1e6, "segmentation": True, "frame_stack": 1, "camera": camera}
+    with closing(make("Reacher-v5", pixels=pixels)) as envs:
+        obs, _ = envs.reset(seed=0)
+    nothing = obs[..., 4] == 0
+    assert nothing.any() and (obs[..., 3][nothing] == 255).all()
+
+
 # ---- stacks, episodes, ways to step ----------------------------------------------------------
 
 
