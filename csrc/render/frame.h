@@ -14,8 +14,8 @@ namespace pyfastenv::render {
 constexpr int kLanes = 16;  // numbers that are computed together, on every processor
 constexpr int kBlock = 4;   // side of a block of pixels, one pixel a lane
 constexpr float kFar = 1e30F;
-constexpr int kMaxSamples = 16;  // of antialiasing
-constexpr int kMaxLights = 128;
+constexpr int kMaxSamples = 16;     // of antialiasing
+constexpr int kMaxLights = 8;       // OpenGL's; MuJoCo's others are not seen
 
 struct TextureLevel {
   int width = 0, height = 0;

@@ -299,7 +299,7 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Sources& sources, Conte
 void SceneReader::ReadLights(const mjvScene& scene, const Look& look) {
   lights_.clear();
   const bool has_shadows = scene.flags[mjRND_SHADOW] != 0 && look.has_shadows;
-  for (int i = 0; i < std::min(scene.nlight, mjMAXLIGHT); ++i) {
+  for (int i = 0; i < std::min(scene.nlight, kMaxLights); ++i) {
     const mjvLight& l = scene.lights[i];
     if (LampOf(l) == Lamp::kOther) continue;  // MuJoCo's leaves them out, too
     const std::string name = "light " + std::to_string(i) + " of the scene";

@@ -129,6 +129,17 @@ TEST(Render, AMapOfShadowsWithoutSizeIsNone) {
   EXPECT_GT(Red(Draw(m, s, kFourSamples), kSide, kSide / 2, row), 250);
 }
 
+TEST(Render, TheNinthLightIsNotSeen) {  // OpenGL has eight
+  const HandMadeModel m;
+  HandMadeScene s;
+  s.Add(mjGEOM_BOX, 0, 3, 0, 0.5F);
+  for (int i = 0; i < 8; ++i) s.AddLight(0, 1, 0, false).diffuse[0] = 0.1F;
+  const Bytes eight = Draw(m, s, kFourSamples);
+  s.AddLight(0, 1, 0, false);
+  EXPECT_EQ(Draw(m, s, kFourSamples), eight);
+  EXPECT_NEAR(Red(eight, kSide, kSide / 2, kSide / 2), 255 * 0.8, 1);
+}
+
 TEST(Render, ExponentsAreThoseOfOpenGl) {
   const HandMadeModel m;
   const auto drawn = [&](float shininess, float exponent) {
