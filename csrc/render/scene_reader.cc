@@ -113,7 +113,11 @@ void SetTexture(const mjvGeom& g, const Sources& sources, Shape& s) {
   if (s.texture->is_cube) {
     s.mapping = Mapping::kCube;
     s.cube = m.is_uniform ? At(g.size) : Float3{1, 1, 1};
-    if (!is_mesh) s.cube = {s.cube.x / s.size.x, s.cube.y / s.size.y, s.cube.z / s.size.z};
+    if (s.form == Form::kPlane) {
+      s.cube.z = s.cube.x;  // in metres, like a mesh's; along its normal there is nothing
+    } else if (!is_mesh) {
+      s.cube = {s.cube.x / s.size.x, s.cube.y / s.size.y, s.cube.z / s.size.z};
+    }
     return;
   }
   const auto repeat = [&](int k) { return (m.repeat[k] > 0 ? m.repeat[k] : 1.0F) * uniform(k); };

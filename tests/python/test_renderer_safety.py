@@ -78,6 +78,16 @@ def test_exponents_that_are_negative() -> None:
         assert np.array_equal(drawn(model), zero)
 
 
+def test_the_middle_of_a_plane_with_a_cubes_texture() -> None:
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><asset><texture name="t" type="cube" builtin="flat" rgb1="1 0 .2" rgb2="1 0 .2"
+          width="4" height="24"/><material name="m" texture="t" emission="1"/></asset><worldbody>
+        <geom type="plane" size="3 3 .1" material="m"/><camera name="above" pos="0 0 2"/>
+        </worldbody></mujoco>"""
+    )
+    assert (drawn(model, 17, 17, "above") == [255, 0, 51]).all()
+
+
 # ---- threads and processes -------------------------------------------------------------------
 
 

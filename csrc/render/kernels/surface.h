@@ -97,6 +97,7 @@ inline Wide3 CubeTexture(const Shape& s, const View& v, const Wide3& at, Wide de
     const Wide over = Abs(at.z) - s.size.z, end = Pick(at.z > 0.0F, s.size.z, -s.size.z);
     q.z = Pick(over > 0.0F, end * (1.0F + over * (1 / s.size.x)), at.z);
   }
+  if (s.form == Form::kPlane) q.z = 1e-20F;  // not zero: its middle has a direction, too
   q = Times(q, s.cube);
   const float x = Abs(q.x)[lane], y = Abs(q.y)[lane], z = Abs(q.z)[lane];
   const float longest = x > y ? (x > z ? x : z) : (y > z ? y : z);
