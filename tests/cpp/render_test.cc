@@ -118,6 +118,22 @@ TEST(Render, ShapesAndMeshesCastShadows) {
   }
 }
 
+TEST(Render, PlanesCastShadowsFromEitherSide) {
+  const HandMadeModel m;
+  for (const float up : {1.0F, -1.0F}) {
+    HandMadeScene s;
+    s.Add(mjGEOM_PLANE, 0, 3, -1, 5, 5, 1);
+    mjvGeom& table = s.Add(mjGEOM_PLANE, 0, 3, 1.5F, 0.5F, 0.5F, 1);
+    table.mat[4] = table.mat[8] = up;
+    s.Add(mjGEOM_PLANE, 0, 3, -1, 5, 5, 1);  // in one place: they do not shade one another
+    s.AddLight(0, 0, -1, true);
+    const int row = static_cast<int>(kSide * 0.5 * (1 + 1.0 / 3));
+    const Bytes picture = Draw(m, s, kFourSamples);
+    EXPECT_LT(Red(picture, kSide, kSide / 2, row), 20);
+    EXPECT_GT(Red(picture, kSide, kSide / 8, row), 250);
+  }
+}
+
 TEST(Render, AMapOfShadowsWithoutSizeIsNone) {
   HandMadeModel m;
   m.model.vis.quality.shadowsize = 0;

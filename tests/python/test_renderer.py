@@ -155,9 +155,11 @@ LAMPS = "".join(
     f'<light pos="{np.cos(i):.2f} {np.sin(i):.2f} 3" diffuse=".1 .15 .1" castshadow="false"/>'
     for i in range(14)
 )
+TABLE = '<geom type="plane" size=".5 .5 .1" pos="0 0 .9" rgba=".2 .9 .2 1"/>'
 LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
     "more lights than OpenGL has": (LAMPS + FLOOR + BALL, "", "", False, 1.0),
     "a cube on a plane": (LAMP + FLOOR.replace("rgba", 'material="m" rgba'), CUBE, "", False, 1.5),
+    "a plane's shadow": (LAMP + FLOOR + TABLE, "", "", False, 1.0),
     "no map of shadows": (LAMP + FLOOR + BALL, "", '<quality shadowsize="0"/>', False, 1.0),
 }  # fmt: skip
 

@@ -1,10 +1,12 @@
 // Who stands in a light's way: shapes with a formula by rays, behind circles in the light's view;
-// meshes by a map of depths from the light.
+// planes by rays, too, of points on their other side; meshes by a map of depths from the light.
 #pragma once
 
 #include "render/kernels/raster.h"
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
+
+constexpr float kSamePlane = 0.01F;  // of what is too near to be seen
 
 /// A shape as a light sees it, within a circle: in metres, or at distance 1 from a spot.
 struct Caster {
@@ -12,8 +14,17 @@ struct Caster {
   float x, y, radius;
 };
 
+/// A plane that a light is before: where normal * p > at.
+struct PlaneCaster {
+  int shape;
+  Float3 normal;
+  float at;
+};
+
 /// The shadows of one light.
 struct Shadows {
+  PlaneCaster* planes = nullptr;
+  int num_planes = 0;
   Caster* casters = nullptr;
   int num_casters = 0;
   Float3 low{kFar, kFar, 0}, high{-kFar, -kFar, 0};  // around all
@@ -50,6 +61,12 @@ inline Caster Around(const Light& l, const Shape& s, int index) {
     radius *= (1 + far) / (z - radius);
   }
   return {index, x, y, radius};
+}
+
+inline PlaneCaster Behind(const Light& l, const Shape& s, int index) {
+  const Float3 to = l.is_directional ? l.direction * -1.0F : l.position - s.pose.position;
+  const Float3 normal = s.pose.z * (Dot(s.pose.z, to) < 0 ? -1.0F : 1.0F);
+  return {index, normal, Dot(normal, s.pose.position)};
 }
 
 /// Depths of meshes' far sides from the light: near sides would shade themselves.
@@ -89,9 +106,14 @@ inline void MapMeshes(const Frame& f, const Light& l, Float3 low, Float3 high, S
 inline Shadows ShadowsOf(const Frame& f, const Light& l, Arena& arena) {
   Shadows out;
   out.casters = arena.Take<Caster>(f.num_shapes);
+  out.planes = arena.Take<PlaneCaster>(f.num_shapes);
   Float3 low{kFar, kFar, 0}, high{-kFar, -kFar, 0};  // around meshes
   for (int i = 0; i < f.num_shapes; ++i) {
-    if (!f.shapes[i].casts_shadow || f.shapes[i].form == Form::kPlane) continue;
+    if (!f.shapes[i].casts_shadow) continue;
+    if (f.shapes[i].form == Form::kPlane) {
+      out.planes[out.num_planes++] = Behind(l, f.shapes[i], i);
+      continue;
+    }
     const Caster c = Around(l, f.shapes[i], i);
     out.casters[out.num_casters++] = c;
     const auto grow = [&](Float3& lowest, Float3& highest) {
@@ -136,22 +158,31 @@ inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, in
                       const Wide3& world, Mask mask) {
   const Wide3 q = InLight(l, world);
   Mask open = mask & (q.z > f.view.near) & (Abs(q.x) < l.clip) & (Abs(q.y) < l.clip);
+  Mask dark = None();
+  const auto cast = [&](const Shape& s, Mask near) {
+    const Wide3 origin = In(s.pose, world - s.pose.position);
+    const Wide3 to = l.is_directional ? Widen(In(s.pose, l.direction) * -1.0F)
+                                      : Widen(In(s.pose, l.position - s.pose.position)) - origin;
+    const Wide t = CastAny(s, {origin, to}, 0);
+    dark |= near & (t > 0.0F) & (t < (l.is_directional ? kFar : 1.0F));
+  };
+  for (int k = 0; k < shadows.num_planes; ++k) {
+    const PlaneCaster& p = shadows.planes[k];
+    if (p.shape == self) continue;
+    // planes in one place do not shade one another
+    const Mask behind = open & (Dot(world, p.normal) < p.at - kSamePlane * f.view.near);
+    if (Any(behind)) cast(f.shapes[p.shape], behind);
+  }
   open &= (q.x > shadows.low.x) & (q.x < shadows.high.x) & (q.y > shadows.low.y) &
           (q.y < shadows.high.y);
-  if (!Any(open)) return 1.0F;
-  Mask dark = None();
+  if (!Any(open)) return Pick(dark, 0.0F, 1.0F);
   for (int k = 0; k < shadows.num_casters; ++k) {
     const Caster& c = shadows.casters[k];
     const Shape& s = f.shapes[c.shape];
     if (c.shape == self || s.form == Form::kMesh) continue;
     const Wide dx = q.x - c.x, dy = q.y - c.y;
     const Mask near = open & ~dark & (dx * dx + dy * dy < c.radius * c.radius);
-    if (!Any(near)) continue;
-    const Wide3 origin = In(s.pose, world - s.pose.position);
-    const Wide3 to = l.is_directional ? Widen(In(s.pose, l.direction) * -1.0F)
-                                      : Widen(In(s.pose, l.position - s.pose.position)) - origin;
-    const Wide t = CastAny(s, {origin, to}, 0);
-    dark |= near & (t > 0.0F) & (t < (l.is_directional ? kFar : 1.0F));
+    if (Any(near)) cast(s, near);
   }
   Wide left = Pick(dark, 0.0F, 1.0F);
   if (shadows.depths != nullptr) left = Min(left, Pick(open, LeftByMeshes(shadows, q), 1.0F));
