@@ -134,6 +134,21 @@ TEST(Render, PlanesCastShadowsFromEitherSide) {
   }
 }
 
+TEST(Render, WhatIsBehindALightCastsNoShadow) {
+  const HandMadeModel m;
+  HandMadeScene s;
+  s.Add(mjGEOM_PLANE, 0, 3, -1, 5, 5, 1);
+  s.Add(mjGEOM_SPHERE, 0, 3, 0, 0.3F);
+  const int row = static_cast<int>(kSide * 0.5 * (1 + 1.0 / 3));
+  for (const bool is_behind : {false, true}) {
+    HandMadeScene lit = s;
+    lit.scene.geoms = lit.geoms.data();
+    lit.AddLight(0, 0, -1, true).pos[2] = is_behind ? -0.5F : 0.5F;
+    const int red = Red(Draw(m, lit, kFourSamples), kSide, kSide / 2, row);
+    EXPECT_EQ(red > 250, is_behind) << red;
+  }
+}
+
 TEST(Render, AMapOfShadowsWithoutSizeIsNone) {
   HandMadeModel m;
   m.model.vis.quality.shadowsize = 0;

@@ -149,6 +149,7 @@ FOG = int(mujoco.mjtRndFlag.mjRND_FOG)
 FLOOR = '<geom type="plane" size="3 3 .1" rgba=".5 .6 .7 1"/>'
 BALL = '<geom size=".3" pos="0 0 .6" rgba=".8 .3 .2 1"/>'
 LAMP = '<light pos="0 -1 3" dir="0 .3 -1"/>'
+ABOVE = '<light type="directional" pos="0 0 1.5" dir="0 .1 -1"/>'
 CUBE = """<texture name="t" type="cube" builtin="gradient" rgb1="1 0 0" rgb2="0 1 0" width="32"
   height="192" mark="cross" markrgb="0 0 1"/><material name="m" texture="t"/>"""
 LAMPS = "".join(
@@ -160,6 +161,8 @@ LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
     "more lights than OpenGL has": (LAMPS + FLOOR + BALL, "", "", False, 1.0),
     "a cube on a plane": (LAMP + FLOOR.replace("rgba", 'material="m" rgba'), CUBE, "", False, 1.5),
     "a plane's shadow": (LAMP + FLOOR + TABLE, "", "", False, 1.0),
+    "what is behind a light": (
+        f'{ABOVE}{FLOOR}<geom type="box" size=".4 .4 .1" pos="0 0 1.8"/>', "", "", False, 1.0),
     "no map of shadows": (LAMP + FLOOR + BALL, "", '<quality shadowsize="0"/>', False, 1.0),
 }  # fmt: skip
 

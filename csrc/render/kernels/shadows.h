@@ -164,7 +164,9 @@ inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, in
     const Wide3 to = l.is_directional ? Widen(In(s.pose, l.direction) * -1.0F)
                                       : Widen(In(s.pose, l.position - s.pose.position)) - origin;
     const Wide t = CastAny(s, {origin, to}, 0);
-    dark |= near & (t > 0.0F) & (t < (l.is_directional ? kFar : 1.0F));
+    // nearer to the light than this, nothing is in its picture
+    const Wide last = l.is_directional ? q.z - f.view.near : 1.0F - f.view.near / q.z;
+    dark |= near & (t > 0.0F) & (t < last);
   };
   for (int k = 0; k < shadows.num_planes; ++k) {
     const PlaneCaster& p = shadows.planes[k];
