@@ -201,6 +201,24 @@ TEST(Render, TransparentShapesAreMixedInTwice) {  // as MuJoCo does: to the back
   EXPECT_NEAR(Red(Draw(m, s, kFourSamples), kSide, kSide / 2, kSide / 2), 255 * 0.6 * 0.6, 1);
 }
 
+TEST(Render, ThereMayBeAnyNumberOfTransparentShapes) {
+  const HandMadeModel m;
+  HandMadeScene s;
+  constexpr int kPanes = 30;
+  for (int i = 0; i < kPanes; ++i) {
+    const float place = 3 + 0.05F * static_cast<float>(i);
+    mjvGeom& pane = s.Add(mjGEOM_BOX, 0, place, 0, 2, 0.001F, 2);
+    pane.rgba[0] = i < kPanes / 2 ? 0 : 1, pane.rgba[3] = 0.05F;
+  }
+  s.AddLight(0, 1, 0, false);
+  double expected = 0;
+  for (int i = 0; i < 2 * kPanes; ++i) {
+    const int pane = i < kPanes ? i : 2 * kPanes - 1 - i;
+    expected += 0.05 * (s.geoms[pane].rgba[0] - expected);
+  }
+  EXPECT_NEAR(Red(Draw(m, s, kFourSamples), kSide, kSide / 2, kSide / 2), 255 * expected, 1);
+}
+
 TEST(Render, AMirrorShowsWhatIsBeforeIt) {
   const HandMadeModel m;
   HandMadeScene s;

@@ -156,6 +156,10 @@ LAMPS = "".join(
     f'<light pos="{np.cos(i):.2f} {np.sin(i):.2f} 3" diffuse=".1 .15 .1" castshadow="false"/>'
     for i in range(14)
 )
+PANES = "".join(
+    f'<geom type="box" size="1 .005 1" pos="0 {1 - 0.04 * i:.2f} 1" rgba=".1 {i < 8:d} .1 .1"/>'
+    for i in range(24)
+)
 TABLE = '<geom type="plane" size=".5 .5 .1" pos="0 0 .9" rgba=".2 .9 .2 1"/>'
 LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
     "more lights than OpenGL has": (LAMPS + FLOOR + BALL, "", "", False, 1.0),
@@ -164,6 +168,7 @@ LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
     "what is behind a light": (
         f'{ABOVE}{FLOOR}<geom type="box" size=".4 .4 .1" pos="0 0 1.8"/>', "", "", False, 1.0),
     "no map of shadows": (LAMP + FLOOR + BALL, "", '<quality shadowsize="0"/>', False, 1.0),
+    "two dozen panes": (LAMP + FLOOR + PANES, "", "", False, 1.5),
 }  # fmt: skip
 
 

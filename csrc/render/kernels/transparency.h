@@ -6,7 +6,7 @@
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
-constexpr int kMaxLayers = 16;  // over one block; MuJoCo has no limit
+constexpr int kKeptLayers = 16;  // over one block; the others are made twice
 
 struct Layer {
   Wide3 color;
@@ -54,14 +54,23 @@ inline bool MakeLayer(const Canvas& c, int index, int bx, int by, const Seen* be
 
 inline Wide3 WithTransparent(const Canvas& c, int bx, int by, const Seen* behind, Wide3 color) {
   const Frame& f = *c.frame;
-  Layer layers[kMaxLayers];
-  int count = 0;
-  for (int k = 0; k < f.num_transparent && count < kMaxLayers; ++k) {
+  Layer layers[kKeptLayers], other;
+  const auto make = [&](int k, Layer& out) {
     const int index = f.transparent[k];
-    if (c.rects[index].Has(bx, by) && MakeLayer(c, index, bx, by, behind, layers[count])) ++count;
+    return c.rects[index].Has(bx, by) && MakeLayer(c, index, bx, by, behind, out);
+  };
+  const auto mix = [&](const Layer& layer) { color = Mix(color, layer.color, layer.alpha); };
+  int count = 0, next = 0;
+  for (; next < f.num_transparent && count < kKeptLayers; ++next) {
+    if (make(next, layers[count])) mix(layers[count++]);
   }
-  for (int k = 0; k < count; ++k) color = Mix(color, layers[k].color, layers[k].alpha);
-  for (int k = count; k-- > 0;) color = Mix(color, layers[k].color, layers[k].alpha);
+  for (int k = next; k < f.num_transparent; ++k) {
+    if (make(k, other)) mix(other);
+  }
+  for (int k = f.num_transparent; k-- > next;) {
+    if (make(k, other)) mix(other);
+  }
+  while (count > 0) mix(layers[--count]);
   return color;
 }
 
