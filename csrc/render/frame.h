@@ -16,6 +16,7 @@ constexpr int kBlock = 4;   // side of a block of pixels, one pixel a lane
 constexpr float kFar = 1e30F;
 constexpr int kMaxSamples = 16;     // of antialiasing
 constexpr int kMaxLights = 8;       // OpenGL's; MuJoCo's others are not seen
+constexpr float kSkyRadius = 0.7F;  // of the farthest that is seen
 
 struct TextureLevel {
   int width = 0, height = 0;

@@ -317,8 +317,10 @@ void SceneReader::ReadLights(const mjvScene& scene, const Look& look) {
 
 void SceneReader::ReadEffects(const mjvScene& scene, const Sources& sources) {
   const Look& look = sources.look;
-  if (scene.flags[mjRND_FOG] != 0 && look.fog_end > look.fog_start) {
-    frame_.fog = {true, look.fog_color, look.fog_start, look.fog_end};
+  if (scene.flags[mjRND_FOG] != 0) {
+    const bool is_edge = look.fog_end == look.fog_start;  // OpenGL then takes a metre
+    const float start = is_edge ? look.fog_end - 1 : look.fog_start;
+    frame_.fog = {true, look.fog_color, start, look.fog_end};
   }
   if (scene.flags[mjRND_SKYBOX] == 0 || sources.assets.sky() == nullptr) return;
   frame_.sky = sources.assets.sky();
@@ -330,7 +332,12 @@ void SceneReader::ReadEffects(const mjvScene& scene, const Sources& sources) {
     if (height > 0) {
       Haze& h = frame_.haze;
       h.plane = i, h.color = look.haze_color;
-      h.scale = 0.7F * frame_.view.far / height, h.radius = look.haze;
+      if (frame_.fog.on) {  // as the sky, which it is as far away as
+        const Fog& fog = frame_.fog;
+        const float share = (fog.end - kSkyRadius * frame_.view.far) / (fog.end - fog.start);
+        h.color = fog.color + (h.color - fog.color) * std::clamp(share, 0.0F, 1.0F);
+      }
+      h.scale = kSkyRadius * frame_.view.far / height, h.radius = look.haze;
       const float a = std::atan2(1.0F, look.haze), b = 135 * kDegrees - a;
       h.bend = std::sqrt(0.5F) * look.haze * std::sin(a) / std::sin(b);
     }

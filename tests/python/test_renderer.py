@@ -152,6 +152,9 @@ LAMP = '<light pos="0 -1 3" dir="0 .3 -1"/>'
 ABOVE = '<light type="directional" pos="0 0 1.5" dir="0 .1 -1"/>'
 CUBE = """<texture name="t" type="cube" builtin="gradient" rgb1="1 0 0" rgb2="0 1 0" width="32"
   height="192" mark="cross" markrgb="0 0 1"/><material name="m" texture="t"/>"""
+SKY = """<texture type="skybox" builtin="gradient" rgb1=".3 .5 .7" rgb2="0 0 0" width="64"
+  height="384"/>"""
+RED_FOG = '<map fogstart="{}" fogend="{}"/><rgba fog="1 0 0 1" haze="0 1 0 1"/>'
 LAMPS = "".join(
     f'<light pos="{np.cos(i):.2f} {np.sin(i):.2f} 3" diffuse=".1 .15 .1" castshadow="false"/>'
     for i in range(14)
@@ -167,6 +170,11 @@ LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
     "a plane's shadow": (LAMP + FLOOR + TABLE, "", "", False, 1.0),
     "what is behind a light": (
         f'{ABOVE}{FLOOR}<geom type="box" size=".4 .4 .1" pos="0 0 1.8"/>', "", "", False, 1.0),
+    "fog without a sky": (LAMP + FLOOR + BALL, "", RED_FOG.format(1, 2), True, 1.0),
+    "fog and a sky": (LAMP + FLOOR + BALL, SKY, RED_FOG.format(1, 2), True, 1.0),
+    "fog and haze": (
+        LAMP + FLOOR.replace("3 3", "0 0") + BALL, SKY, RED_FOG.format(1, 4), True, 1.0),
+    "fog that ends first": (LAMP + FLOOR + BALL, "", RED_FOG.format(2, 1), True, 1.0),
     "no map of shadows": (LAMP + FLOOR + BALL, "", '<quality shadowsize="0"/>', False, 1.0),
     "two dozen panes": (LAMP + FLOOR + PANES, "", "", False, 1.5),
 }  # fmt: skip

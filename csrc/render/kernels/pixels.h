@@ -25,8 +25,10 @@ inline Wide3 Mirrored(const Canvas& c, int block, const Places& p) {
 /// The colour of a shape, or of the sky (-1), in its places.
 inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
   const Frame& f = *c.frame;
+  const auto sky = [&] { return WithFog(f, SkyAt(c, block, p), kSkyRadius * f.view.far); };
   if (index < 0) {
-    return Clamp01(WithHaze(c, WithFog(f, SkyAt(c, block, p), kSkyRadius * f.view.far), p.x, p.y));
+    if (f.sky == nullptr) return {0.0F, 0.0F, 0.0F};  // not even fog
+    return Clamp01(WithHaze(c, sky(), p.x, p.y));
   }
   Wide3 color = Surface(c, index, f.view, c.local[index], c.meshes[index], p, Looks::kDirect);
   if (c.mirror.only != nullptr && index == f.reflector) color = color + Mirrored(c, block, p);
@@ -34,7 +36,7 @@ inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
   if (f.shapes[index].form != Form::kPlane || f.sky == nullptr) return color;
   if (!Any(p.mask & (p.depth > c.clear_depth))) return color;
   const Mask behind = p.mask & IsBehindSky(f, p);
-  if (Any(behind)) color = Pick(behind, SkyAt(c, block, p), color);
+  if (Any(behind)) color = Pick(behind, sky(), color);
   return index == f.haze.plane ? WithHaze(c, color, p.x, p.y) : color;
 }
 

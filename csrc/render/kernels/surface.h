@@ -8,8 +8,6 @@
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
-constexpr float kSkyRadius = 0.7F;  // of the farthest that is seen
-
 /// A picture with what is computed once for all its pixels.
 struct Canvas : Picture {
   Shadows* shadows;   // per light
