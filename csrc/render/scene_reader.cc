@@ -189,6 +189,10 @@ std::string Refusal(const mjvScene& scene) {
   if (scene.flags[mjRND_WIREFRAME] != 0 || scene.flags[mjRND_ADDITIVE] != 0) {
     return "wireframes and additive transparency are not drawn";
   }
+  constexpr int kDepth = mjRND_HAZE + 1;  // older versions of MuJoCo: segments again
+  if (scene.flags[mjRND_SEGMENT] != 0 || scene.flags[kDepth] != 0) {
+    return "flags of scenes for segments and depth are not drawn; renderers have methods for them";
+  }
   for (int i = 0; i < scene.ngeom; ++i) {
     const mjvGeom& g = scene.geoms[i];
     if (g.type == mjGEOM_SKIN || g.type == mjGEOM_FLEX) return "skins and flexes are not drawn";

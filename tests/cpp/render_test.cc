@@ -327,15 +327,18 @@ std::string MessageOf(const HandMadeScene& s) {
 }
 
 TEST(Render, WhatIsNotDrawnIsRefused) {
-  HandMadeScene skin, label, wires, stereo;
+  HandMadeScene skin, label, wires, stereo, segments, depth;
   skin.Add(mjGEOM_SKIN, 0, 3, 0, 1);
   label.Add(mjGEOM_SPHERE, 0, 3, 0, 1).label[0] = 'a';
   wires.scene.flags[mjRND_WIREFRAME] = 1;
   stereo.scene.stereo = mjSTEREO_SIDEBYSIDE;
+  segments.scene.flags[mjRND_SEGMENT] = depth.scene.flags[mjRND_HAZE + 1] = 1;
   EXPECT_NE(MessageOf(skin).find("skins"), std::string::npos);
   EXPECT_NE(MessageOf(label).find("labels"), std::string::npos);
   EXPECT_NE(MessageOf(wires).find("wireframes"), std::string::npos);
   EXPECT_NE(MessageOf(stereo).find("stereo"), std::string::npos);
+  EXPECT_NE(MessageOf(segments).find("segments"), std::string::npos);
+  EXPECT_NE(MessageOf(depth).find("depth"), std::string::npos);
 }
 
 TEST(Render, NumbersThatAreNotFiniteAreRefused) {

@@ -385,6 +385,12 @@ def test_what_is_not_drawn_is_refused(scene: tuple[Any, Any]) -> None:
     assert renderer.refusal() == "labels are not drawn"
     with pytest.raises(ValueError, match="labels are not drawn"):
         renderer.render()
+    renderer.update_scene(scene[1], "front")
+    for flag in ("mjRND_SEGMENT", "mjRND_DEPTH"):  # the second not in older versions
+        if number := getattr(mujoco.mjtRndFlag, flag, None):
+            renderer.scene.flags[int(number)] = 1
+            assert "segments and depth" in renderer.refusal()
+            renderer.scene.flags[int(number)] = 0
 
 
 SKIN = """<mujoco><asset><skin name="s" vertex="0 0 0 1 0 0 0 1 0" face="0 1 2">
