@@ -115,8 +115,10 @@ class Renderer:
             scene_option: What is shown; None: MuJoCo's defaults.
 
         Raises:
-            ValueError: There is no such camera.
+            ValueError: There is no such camera, or no body that an ``MjvCamera`` tracks.
         """
+        if isinstance(camera, mujoco.MjvCamera):
+            check_camera(self._model, camera)
         mujoco.mjv_updateScene(
             self._model,
             data,
@@ -194,6 +196,26 @@ class Renderer:
             names = ", ".join(model.camera(i).name for i in range(model.ncam)) or "none"
             raise ValueError(f"no camera {name!r}; this model has: {names}")
         return number
+
+
+def check_camera(model: mujoco.MjModel, camera: mujoco.MjvCamera) -> None:
+    """Refuses a camera that would end the process in ``mjv_updateScene``.
+
+    Raises:
+        ValueError: It is one of the model's or tracks a body, and there is none of that number;
+            or its type is none of ``mjtCamera``.
+    """
+    kinds = mujoco.mjtCamera
+    for kind, name, count in (
+        (kinds.mjCAMERA_TRACKING, "trackbodyid", model.nbody),
+        (kinds.mjCAMERA_FIXED, "fixedcamid", model.ncam),
+    ):
+        number = getattr(camera, name)
+        if camera.type == kind and not 0 <= number < count:
+            there = f"0 to {count - 1}" if count else "none, as this model has none"
+            raise ValueError(f"camera: {name}: expected {there}, got {number}")
+    if camera.type not in [int(kind) for kind in kinds.__members__.values()]:
+        raise ValueError(f"camera: type: expected one of mujoco.mjtCamera, got {camera.type}")
 
 
 def _assets_of(model: mujoco.MjModel) -> _core.RenderAssets:

@@ -43,6 +43,16 @@ RENDER_KWARGS = (
     "renderer",
 )
 _RENDERERS = ("auto", "pyfastenv", "mujoco")
+_CAMERA_FIELDS = (
+    "type",
+    "fixedcamid",
+    "trackbodyid",
+    "lookat",
+    "distance",
+    "azimuth",
+    "elevation",
+    "orthographic",
+)
 _FEWEST_GEOMS = 1000  # of a scene; gymnasium's number
 _CABLE = 32  # geoms of a tendon that hangs
 _FILM_SHADOWS = 1024  # a side of the map of shadows [pixels]; software spends its time on 4096
@@ -152,12 +162,20 @@ def _serve(
             closed.set_result(None)
 
 
-def check_render_kwargs(env_id: str, model_path: str, given: Mapping[str, Any]) -> None:
+def check_render_kwargs(
+    env_id: str, model_path: str, given: Mapping[str, Any], model: Callable[[], Any]
+) -> None:
     """Refuses what no picture can be drawn with, before hours of steps have gone by.
 
+    Args:
+        env_id: For messages.
+        model_path: Empty for classic control.
+        given: Some of :data:`RENDER_KWARGS`.
+        model: Makes the environments' ``mujoco.MjModel``; called if a camera names a part of it.
+
     Raises:
-        TypeError, ValueError: A number out of range, another renderer, two cameras, or any of
-            :data:`RENDER_KWARGS` of classic control, which has no camera.
+        TypeError, ValueError: A number out of range, another renderer, two cameras, a camera that
+            the model has not, or any of :data:`RENDER_KWARGS` of classic control, which has none.
     """
     if given and not model_path:
         raise TypeError(f"{env_id} has no camera: {', '.join(given)} cannot be set")
@@ -168,6 +186,25 @@ def check_render_kwargs(env_id: str, model_path: str, given: Mapping[str, Any]) 
     for name in ("width", "height", "max_geom"):
         if name in given:
             integer(name, given[name], minimum=1)
+    if config := given.get("default_camera_config"):
+        _check_camera_config(config, model)
+
+
+def _check_camera_config(config: Mapping[str, Any], model: Callable[[], Any]) -> None:
+    import mujoco
+
+    from pyfastenv.rendering.renderer import check_camera
+
+    if unknown := [name for name in config if name not in _CAMERA_FIELDS]:
+        known = ", ".join(_CAMERA_FIELDS)
+        raise TypeError(f"default_camera_config: unknown {unknown[0]!r}; there are {known}")
+    camera = mujoco.MjvCamera()
+    _set_camera(camera, config)
+    if "type" in config:  # else it is free, and its ids are not read
+        try:
+            check_camera(model(), camera)
+        except ValueError as error:
+            raise ValueError(f"default_camera_config: {error}") from None
 
 
 def make_renderer(
@@ -383,12 +420,16 @@ def _free_camera(mujoco: Any, data: Any, config: Mapping[str, Any]) -> Any:
     camera.type = mujoco.mjtCamera.mjCAMERA_FREE
     camera.lookat[:] = np.median(data.geom_xpos, axis=0)
     camera.distance = data.model.stat.extent
+    _set_camera(camera, config)
+    return camera
+
+
+def _set_camera(camera: Any, config: Mapping[str, Any]) -> None:
     for name, value in config.items():
         if name == "lookat":
             camera.lookat[:] = value
         else:
             setattr(camera, name, value)
-    return camera
 
 
 def free_camera(model: Any, env_id: str) -> Any:

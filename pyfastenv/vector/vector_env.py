@@ -205,7 +205,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         except TypeError as error:
             arguments.note_near_names(error, kwargs, self._arguments.keys() - kwargs.keys())
             raise
-        check_render_kwargs(env_id, self._core.model_path, self._render_kwargs)
+        check_render_kwargs(env_id, self._core.model_path, self._render_kwargs, self.new_model)
         if not np.isfinite(self._core.render_fps):
             raise ValueError(
                 f"{self._core.model_path}: expected a timestep that can be divided by, "

@@ -356,6 +356,22 @@ def test_bad_camera_arguments(kwargs: dict[str, Any]) -> None:
         make(**kwargs).render()
 
 
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"type": 1, "trackbodyid": 99}, "trackbodyid: expected 0 to 7, got 99"),
+        ({"type": 2, "fixedcamid": 5}, "fixedcamid: expected 0 to 0, got 5"),
+        ({"type": 9}, "type: expected one of mujoco.mjtCamera, got 9"),
+        ({"distanse": 3.0}, "unknown 'distanse'; there are type, fixedcamid"),
+    ],
+    ids=str,
+)
+def test_cameras_that_are_not_there(config: dict[str, Any], message: str) -> None:
+    """Said as environments are made: MuJoCo would end the process at the first picture."""
+    with pytest.raises((TypeError, ValueError), match=f"default_camera_config: .*{message}"):
+        make(default_camera_config=config)
+
+
 def test_classic_control_has_no_camera() -> None:
     with pytest.raises(TypeError, match="CartPole-v1 has no camera: width"):
         make("CartPole-v1", width=64)

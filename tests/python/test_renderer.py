@@ -357,6 +357,27 @@ def test_bad_cameras(scene: tuple[Any, Any], camera: Any, message: str) -> None:
         renderer.update_scene(scene[1], camera)
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "number", "message"),
+    [
+        ("FIXED", "fixedcamid", 7, "fixedcamid: expected 0 to 1, got 7"),
+        ("FIXED", "fixedcamid", -1, "fixedcamid: expected 0 to 1, got -1"),
+        ("TRACKING", "trackbodyid", 9, "trackbodyid: expected 0 to 0, got 9"),
+        ("FREE", "type", 17, "type: expected one of mujoco.mjtCamera, got 17"),
+    ],
+)
+def test_bad_cameras_of_mujocos(
+    scene: tuple[Any, Any], kind: str, field: str, number: int, message: str
+) -> None:
+    """MuJoCo ends the process."""
+    camera = mujoco.MjvCamera()
+    camera.type = getattr(mujoco.mjtCamera, f"mjCAMERA_{kind}")
+    setattr(camera, field, number)
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    with pytest.raises(ValueError, match=f"camera: {message}"):
+        renderer.update_scene(scene[1], camera)
+
+
 def test_a_pose_that_is_not_finite_is_said() -> None:
     model, data = parse(SCENE)
     renderer = pyfastenv.Renderer(model, *SIZE)
