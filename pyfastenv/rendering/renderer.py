@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastenv import _core
+from pyfastenv.vector.arguments import integer
 
 # what renderers of one model share, as long as one of them lives; by the model's identity
 _shared: weakref.WeakValueDictionary[int, _core.RenderAssets]
@@ -36,6 +37,7 @@ class Renderer:
         kernels: The instruction set, ``"avx512"``, ``"avx2"`` or ``"baseline"``; empty: the best.
 
     Raises:
+        TypeError: One of them is no whole number.
         ValueError: A size or number of samples out of range.
     """
 
@@ -49,8 +51,8 @@ class Renderer:
         samples: int | None = None,
         kernels: str = "",
     ):
-        if max_geom < 1:
-            raise ValueError(f"max_geom: expected at least 1, got {max_geom}")
+        height, width = integer("height", height), integer("width", width)
+        max_geom = integer("max_geom", max_geom, minimum=1)
         if samples is None:
             wanted = int(model.vis.quality.offsamples)
             samples = 1 if wanted < 2 else 4 if wanted < 9 else 16
@@ -58,7 +60,11 @@ class Renderer:
         self._height, self._width = height, width
         self._assets = _assets_of(model)
         self._renderer: _core.Renderer | None = _core.Renderer(
-            self._assets, height=height, width=width, samples=samples, kernels=kernels
+            self._assets,
+            height=height,
+            width=width,
+            samples=integer("samples", samples),
+            kernels=kernels,
         )
         self._scene = mujoco.MjvScene(model, max_geom)
         self._option = mujoco.MjvOption()

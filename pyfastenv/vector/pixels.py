@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -94,10 +95,12 @@ class PixelOptions:
                 )
         if self.channels not in ("last", "first"):
             raise ValueError(f"pixels: channels: expected 'last' or 'first', got {self.channels!r}")
-        if self.samples not in (None, 1, 4, 16):
+        is_whole = self.samples is None or isinstance(self.samples, int | np.integer)
+        if not is_whole or self.samples not in (None, 1, 4, 16):
             raise ValueError(f"pixels: samples: expected 1, 4, 16 or None, got {self.samples!r}")
         if self.depth is not None:
-            is_number = isinstance(self.depth, int | float) and not isinstance(self.depth, bool)
+            depth: Any = self.depth
+            is_number = isinstance(depth, numbers.Real) and not isinstance(depth, bool)
             if not is_number or not 0.0 < self.depth < math.inf:
                 raise ValueError(
                     "pixels: depth: expected the distance in metres that is to be 255, or None, "
@@ -116,21 +119,11 @@ class PixelOptions:
         if unknown := [name for name in camera if name not in _CAMERA_KEYS]:
             keys = ", ".join(_CAMERA_KEYS)
             raise TypeError(f"pixels: camera: unknown {unknown[0]!r}; there are {keys}")
-        numbers = {name: np.asarray(value, float) for name, value in camera.items()}
-        for name, value in numbers.items():
-            shape = (3,) if name == "lookat" else ()
-            if value.shape != shape or not np.isfinite(value).all():
-                raise ValueError(
-                    f"pixels: camera: {name}: expected {'3 numbers' if shape else 'a number'}, "
-                    f"got {camera[name]!r}"
-                )
+        read = {name: _read_number(name, value) for name, value in camera.items()}
         if "trackbodyid" in camera:
-            body = integer("pixels: camera: trackbodyid", camera["trackbodyid"], minimum=0)
-            return {
-                **{name: value.tolist() for name, value in numbers.items()},
-                "trackbodyid": body,
-            }
-        return {name: value.tolist() for name, value in numbers.items()}
+            name = "trackbodyid"
+            read[name] = integer(f"pixels: camera: {name}", camera[name], minimum=0)
+        return read
 
     def description(self, free_camera: Mapping[str, Any]) -> dict[str, Any]:
         """The core's words for it; ``free_camera`` says how gymnasium's default one differs."""
@@ -144,9 +137,9 @@ class PixelOptions:
             "render_every": int(self.render_every),
             "depth": float(self.depth or 0.0),
             "segmentation": bool(self.segmentation),
-            "samples": self.samples or 0,
+            "samples": int(self.samples or 0),
             "with_state": bool(self.with_state),
-            "identity": json.dumps(asdict(self), default=str, sort_keys=True),
+            "identity": json.dumps(asdict(self), default=_plain, sort_keys=True),
             **camera,
         }
 
@@ -161,6 +154,24 @@ class PixelOptions:
         if self.channels == "first":
             return self.num_channels, self.height, self.width
         return self.height, self.width, self.num_channels
+
+
+def _read_number(name: str, value: Any) -> Any:
+    """A camera's number, or three, as Python's; or an error that names it."""
+    shape = (3,) if name == "lookat" else ()
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        array = np.full(shape, np.nan)
+    if array.shape != shape or not np.isfinite(array).all():
+        expected = "3 numbers" if shape else "a number"
+        raise ValueError(f"pixels: camera: {name}: expected {expected}, got {value!r}")
+    return array.tolist()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: NumPy's numbers as Python's, all else as text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def share_bounds(space: gymnasium.Space[Any]) -> None:

@@ -373,6 +373,8 @@ def test_one_environment_and_a_pickled_pool() -> None:
         ({"render_every": 1.5}, TypeError, "render_every: expected an integer, got 1.5"),
         ({"depth": True}, ValueError, "depth: expected the distance in metres"),
         ({"channels": "middle"}, ValueError, "expected 'last' or 'first', got 'middle'"),
+        ({"camera": {"elevation": "a"}}, ValueError, "elevation: expected a number, got 'a'"),
+        ({"samples": 4.0}, ValueError, "samples: expected 1, 4, 16 or None, got 4.0"),
         ({"samples": 3}, ValueError, "samples: expected 1, 4, 16 or None, got 3"),
         ({"heigth": 3}, TypeError, "unknown 'heigth'; there are height, width"),
     ],
@@ -381,6 +383,16 @@ def test_one_environment_and_a_pickled_pool() -> None:
 def test_bad_pixels(pixels: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make(pixels=pixels)
+
+
+def test_numbers_may_be_numpys() -> None:
+    plain = {"depth": 3.0, "samples": 4, "height": 24}
+    numpys = {"depth": np.float32(3), "samples": np.int64(4), "height": np.int32(24)}
+    with closing(make(pixels=plain)) as envs, closing(make(pixels=numpys)) as others:
+        expected, _ = envs.reset(seed=0)
+        others.reset(seed=1)
+        others.set_state(envs.get_state())
+        assert np.array_equal(others.reset(seed=0)[0], expected)
 
 
 def test_environments_that_cannot_be_drawn() -> None:

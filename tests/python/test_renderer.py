@@ -344,6 +344,12 @@ def test_bad_arguments(scene: tuple[Any, Any], kwargs: dict[str, Any], message: 
         pyfastenv.Renderer(scene[0], **kwargs)
 
 
+@pytest.mark.parametrize("name", ["height", "width", "max_geom", "samples"])
+def test_numbers_that_are_not_whole(scene: tuple[Any, Any], name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: expected an integer, got 10.5"):
+        pyfastenv.Renderer(scene[0], **{name: 10.5})
+
+
 @pytest.mark.parametrize(
     ("camera", "message"),
     [
