@@ -124,7 +124,7 @@ class Renderer:
             ValueError: There is no such camera, or no body that an ``MjvCamera`` tracks.
         """
         if isinstance(camera, mujoco.MjvCamera):
-            check_camera(self._model, camera)
+            check_camera(self._model, camera, self._scene)
         mujoco.mjv_updateScene(
             self._model,
             data,
@@ -204,8 +204,15 @@ class Renderer:
         return number
 
 
-def check_camera(model: mujoco.MjModel, camera: mujoco.MjvCamera) -> None:
+def check_camera(
+    model: mujoco.MjModel, camera: mujoco.MjvCamera, scene: mujoco.MjvScene | None = None
+) -> None:
     """Refuses a camera that would end the process in ``mjv_updateScene``.
+
+    Args:
+        model: That is seen.
+        camera: To be checked.
+        scene: Whose own cameras ``mjCAMERA_USER`` takes; None: a new one, which has none.
 
     Raises:
         ValueError: It is one of the model's or tracks a body, and there is none of that number;
@@ -220,6 +227,10 @@ def check_camera(model: mujoco.MjModel, camera: mujoco.MjvCamera) -> None:
         if camera.type == kind and not 0 <= number < count:
             there = f"0 to {count - 1}" if count else "none, as this model has none"
             raise ValueError(f"camera: {name}: expected {there}, got {number}")
+    if camera.type == kinds.mjCAMERA_USER and (
+        scene is None or min(eye.frustum_near for eye in scene.camera) < mujoco.mjMINVAL
+    ):
+        raise ValueError("camera: type: mjCAMERA_USER needs a scene whose own cameras are set")
     if camera.type not in [int(kind) for kind in kinds.__members__.values()]:
         raise ValueError(f"camera: type: expected one of mujoco.mjtCamera, got {camera.type}")
 

@@ -361,6 +361,7 @@ def test_bad_camera_arguments(kwargs: dict[str, Any]) -> None:
     [
         ({"type": 1, "trackbodyid": 99}, "trackbodyid: expected 0 to 7, got 99"),
         ({"type": 2, "fixedcamid": 5}, "fixedcamid: expected 0 to 0, got 5"),
+        ({"type": 3}, "type: mjCAMERA_USER needs a scene whose own cameras are set"),
         ({"type": 9}, "type: expected one of mujoco.mjtCamera, got 9"),
         ({"distanse": 3.0}, "unknown 'distanse'; there are type, fixedcamid"),
     ],

@@ -370,6 +370,7 @@ def test_bad_cameras(scene: tuple[Any, Any], camera: Any, message: str) -> None:
         ("FIXED", "fixedcamid", -1, "fixedcamid: expected 0 to 1, got -1"),
         ("TRACKING", "trackbodyid", 9, "trackbodyid: expected 0 to 0, got 9"),
         ("FREE", "type", 17, "type: expected one of mujoco.mjtCamera, got 17"),
+        ("USER", "fixedcamid", 0, "type: mjCAMERA_USER needs a scene whose own cameras are set"),
     ],
 )
 def test_bad_cameras_of_mujocos(
@@ -382,6 +383,15 @@ def test_bad_cameras_of_mujocos(
     renderer = pyfastenv.Renderer(scene[0], *SIZE)
     with pytest.raises(ValueError, match=f"camera: {message}"):
         renderer.update_scene(scene[1], camera)
+
+
+def test_a_scenes_own_cameras(scene: tuple[Any, Any]) -> None:
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    renderer.update_scene(scene[1], "front")
+    camera = mujoco.MjvCamera()
+    camera.type = mujoco.mjtCamera.mjCAMERA_USER
+    renderer.update_scene(scene[1], camera)
+    assert np.array_equal(renderer.render(), draw(scene))
 
 
 def test_a_pose_that_is_not_finite_is_said() -> None:
