@@ -170,7 +170,7 @@ def _read_number(name: str, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: NumPy's numbers as Python's, all else as text."""
+    """This makes NumPy's numbers Python's, for JSON, and all else text."""
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
