@@ -151,8 +151,8 @@ class PythonBatch {
       models.push_back(&m);
       if (DataFits(m, *model_) && DataFits(*model_, m) &&
           mj_stateSize(&m, mjSTATE_INTEGRATION) == mj_stateSize(model_, mjSTATE_INTEGRATION)) {
-        if (i == 0 || addresses[i] != addresses[i - 1])
-          CheckShares(m, "models[" + std::to_string(i) + "]");
+        const bool is_new = i == 0 || addresses[i] != addresses[i - 1];
+        if (is_new) CheckShares(m, "models[" + std::to_string(i) + "]");
         continue;
       }
       throw BadValue("models[", i, "] has other sizes than the batch's model");

@@ -26,9 +26,9 @@ bool AllTendonsFixed(const mjModel& m);
 /// Whether lanes compute tendons: all are fixed, or one of them has a force, an actuator or a
 /// constraint.
 bool TendonsMatter(const mjModel& m);
-/// Whether spatial tendons may pull at bodies, as cfrc_ext, forces and torques show.
 /// Whether a step of such a model in lanes computes the field.
 bool Computes(const mjModel& m, Field field);
+/// Whether spatial tendons may pull at bodies, as cfrc_ext, forces and torques show.
 inline bool SpatialTendonsPull(const mjModel& m) { return TendonsMatter(m) && !AllTendonsFixed(m); }
 
 /// The site by which a tendon passes the geom that is its k-th wrap object; -1: any way.

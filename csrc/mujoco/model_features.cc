@@ -10,6 +10,18 @@ namespace pyfastenv {
 
 namespace {
 
+// of mjtEnableBit; none in a MuJoCo that does not have it
+#if PYFASTENV_MUJOCO >= 3004000
+constexpr int kSleep = mjENBL_SLEEP;
+#else
+constexpr int kSleep = 0;
+#endif
+#if PYFASTENV_MUJOCO >= 4000000
+constexpr int kIpc = mjENBL_IPC;
+#else
+constexpr int kIpc = 0;
+#endif
+
 [[noreturn]] void Refuse(const std::string& message) { throw BadValue(message); }
 
 // MuJoCo's own plugins whose memory outside the state is constant, or written anew in every step
@@ -22,32 +34,19 @@ bool KeepsNothing(const std::string& plugin) {
 
 }  // namespace
 
-bool SharesState(const mjOption& options) {
-  int flags = 0;
-#if PYFASTENV_MUJOCO >= 3004000
-  flags |= mjENBL_SLEEP;
-#endif
-#if PYFASTENV_MUJOCO >= 4000000
-  flags |= mjENBL_IPC;
-#endif
-  return (options.enableflags & flags) != 0;
-}
+bool SharesState(const mjOption& options) { return (options.enableflags & (kSleep | kIpc)) != 0; }
 
 void CheckSupported(const mjModel& model, const mjData& data) {
-#if PYFASTENV_MUJOCO >= 3004000
-  if ((model.opt.enableflags & mjENBL_SLEEP) != 0) {
+  if ((model.opt.enableflags & kSleep) != 0) {
     Refuse(
         "the model lets bodies sleep, and MuJoCo keeps which of them do outside the state that an "
         "environment is saved as; turn it off: <option><flag sleep=\"disable\"/></option>");
   }
-#endif
-#if PYFASTENV_MUJOCO >= 4000000
-  if ((model.opt.enableflags & mjENBL_IPC) != 0) {
+  if ((model.opt.enableflags & kIpc) != 0) {
     Refuse(
         "the model uses the contact mode ipc, and MuJoCo keeps its multipliers outside the state "
         "that an environment is saved as; turn it off: <option><flag ipc=\"disable\"/></option>");
   }
-#endif
   if ((model.opt.enableflags & mjENBL_ENERGY) != 0 &&
       std::find(model.sensor_type, model.sensor_type + model.nsensor, mjSENS_E_KINETIC) !=
           model.sensor_type + model.nsensor) {

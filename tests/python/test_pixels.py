@@ -120,13 +120,8 @@ class Grown(pyfastenv.Task):
 
 
 def test_own_tasks_show_what_is_their_environments_own() -> None:
-    pytest.importorskip("numba")
-    looks = {"render_mode": "rgb_array", "camera_name": "side", **SMALL}
-    pixels = {"camera": "side", "frame_stack": 1}
-    with closing(make(Grown, pixels=pixels, num_threads=2, **looks)) as envs:
-        for obs, _ in played(envs):
-            assert np.array_equal(obs, np.stack(envs.render() or ()))
-        assert not np.array_equal(obs[0], obs[1])
+    obs = assert_pictures_are_those_of_render(Grown)
+    assert not np.array_equal(obs[0], obs[1])
 
 
 def test_model_fields_are_seen() -> None:
@@ -161,8 +156,8 @@ def with_more(body: str, after: str = "") -> type[pyfastenv.Task]:
     return type("Turned", (Turned,), {"model": more, "__module__": __name__})
 
 
-def assert_pictures_are_those_of_render(task: Any, max_geom: int | None = None) -> None:
-    """And of a scene that has room for all."""
+def assert_pictures_are_those_of_render(task: Any, max_geom: int | None = None) -> Any:
+    """And of a scene that has room for all; returns the last."""
     pytest.importorskip("numba")
     looks = {"render_mode": "rgb_array", "camera_name": "side", **SMALL}
     pixels = {"camera": "side", "frame_stack": 1}
@@ -170,7 +165,7 @@ def assert_pictures_are_those_of_render(task: Any, max_geom: int | None = None) 
         for obs, _ in played(envs):
             assert np.array_equal(obs, np.stack(envs.render() or ()))
         if max_geom is None:
-            return
+            return obs
         row, _ = envs._core.row(0)
     model = mujoco.MjModel.from_xml_string(task.model)
     data = mujoco.MjData(model)
@@ -180,6 +175,7 @@ def assert_pictures_are_those_of_render(task: Any, max_geom: int | None = None) 
         renderer.update_scene(data, "side")
         assert renderer.scene.ngeom > 1000
         assert np.array_equal(obs[0], renderer.render())
+    return obs
 
 
 def test_rays_of_range_finders_are_seen() -> None:

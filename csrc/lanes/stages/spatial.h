@@ -87,7 +87,7 @@ inline Lane WhereIdentity(const Lane* q, Lane x, Lane y) {
   return WhereLess(off, Splat(0x1p-1074), x, y);
 }
 
-/// The same where v may have negative zeros, which MuJoCo keeps where q is the identity.
+/// r = v turned by q, where v may have negative zeros: MuJoCo keeps them where q is the identity.
 inline void RotateExactlyByQuat(Lane* r, const Lane* v, const Lane* q) {
   RotateByQuat(r, v, q);
   if (!KeepsZeros()) return;
