@@ -36,53 +36,105 @@ PYFASTENV_INLINE void Tile(const float* a, ptrdiff_t step_m, ptrdiff_t step_k, c
   }
 }
 
-// Calls tile(Columns<kVecs>, first row, first column) for tiles that cover a matrix.
-template <int kVecs>
-struct Columns {};
-
-template <class F>
-PYFASTENV_INLINE void ForTiles(int rows, int columns, F tile) {
-  for (int row = 0; row < rows; row += kTileRows) {
-    int column = 0;
-    for (; column + kTileVecs * kLanes <= columns; column += kTileVecs * kLanes) {
-      tile(Columns<kTileVecs>(), row, column);
-    }
-    for (; column < columns; column += kLanes) tile(Columns<1>(), row, column);
-  }
-}
-
-// Calls element(sum, place in a matrix that is `width` wide) for all of a tile.
+// Calls element(sum, place in a matrix that is `width` wide, column) for all of a tile.
 template <int kVecs, class F>
 PYFASTENV_INLINE void ForSums(TileSums<kVecs>& sums, int row, int column, int width, F element) {
 #pragma GCC unroll 8
   for (int m = 0; m < kTileRows; ++m) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVecs; ++v) {
-      element(sums[m][v], static_cast<ptrdiff_t>(row + m) * width + column + v * kLanes);
+      const int mine = column + v * kLanes;
+      element(sums[m][v], static_cast<ptrdiff_t>(row + m) * width + mine, mine);
     }
+  }
+}
+
+// The lines of a wide matrix lie so far apart that those of a tile's columns push each other out of
+// the first-level cache. Of one of more than kCopiedSize numbers, for kCopiedRows rows or more,
+// they are copied side by side: so many at a time as fill half of that cache.
+constexpr int kCopiedSize = 8192;
+constexpr int kCopiedRows = 32;
+template <int kVecs>
+constexpr int kPanelDepth = 4096 / (kVecs * kLanes);
+
+// A(m, k) = data[m * step_m + k * step_k]
+struct Left {
+  const float* data;
+  ptrdiff_t step_m, step_k;
+};
+
+// end(begin + a @ b, place in y) for the columns of a tile.
+template <int kVecs, class Begin, class End>
+PYFASTENV_INLINE void Tiles(const Left& a, const float* b, ptrdiff_t step_b, int rows, int depth,
+                            int width, int column, Begin begin, End end) {
+  for (int row = 0; row < rows; row += kTileRows) {
+    TileSums<kVecs> sums;
+    ForSums<kVecs>(sums, row, column, width,
+                   [&](Vec& sum, ptrdiff_t at, int mine) { sum = begin(at, mine); });
+    Tile<kVecs>(a.data + row * a.step_m, a.step_m, a.step_k, b, step_b, depth, sums);
+    ForSums<kVecs>(sums, row, column, width,
+                   [&](Vec sum, ptrdiff_t at, int /*mine*/) { end(sum, at); });
+  }
+}
+
+// The same, of copies where that pays; sums wait in y for the next lines.
+template <int kVecs, class Begin, class End>
+PYFASTENV_INLINE void Columns(Left a, const float* b, int rows, int depth, int width, int column,
+                              float* y, Begin begin, End end) {
+  b += column;
+  if (rows < kCopiedRows || depth * width <= kCopiedSize) {
+    return Tiles<kVecs>(a, b, width, rows, depth, width, column, begin, end);
+  }
+  constexpr int kColumns = kVecs * kLanes;
+  alignas(64) float panel[kPanelDepth<kVecs> * kColumns];
+  for (int k = 0, lines; k < depth; k += lines) {
+    lines = depth - k < kPanelDepth<kVecs> ? depth - k : kPanelDepth<kVecs>;
+    for (int i = 0; i < lines; ++i, b += width) {
+      for (int v = 0; v < kVecs; ++v) {
+        StoreVec(panel + i * kColumns + v * kLanes, LoadVec(b + v * kLanes));
+      }
+    }
+    Tiles<kVecs>(
+        a, panel, kColumns, rows, lines, width, column,
+        [&](ptrdiff_t at, int mine) { return k == 0 ? begin(at, mine) : LoadVec(y + at); },
+        [&](Vec sum, ptrdiff_t at) {
+          if (k + lines == depth) {
+            end(sum, at);
+          } else {
+            StoreVec(y + at, sum);
+          }
+        });
+    a.data += lines * a.step_k;
+  }
+}
+
+// Calls end(sum, place in y) for y (rows, width) = begin(place, column) + a (rows, depth) @ b.
+template <class Begin, class End>
+PYFASTENV_INLINE void Product(const Left& a, const float* b, int rows, int depth, int width,
+                              float* y, Begin begin, End end) {
+  int column = 0;
+  for (; column + kTileVecs * kLanes <= width; column += kTileVecs * kLanes) {
+    Columns<kTileVecs>(a, b, rows, depth, width, column, y, begin, end);
+  }
+  for (; column < width; column += kLanes) {
+    Columns<1>(a, b, rows, depth, width, column, y, begin, end);
   }
 }
 
 template <Activation kActivation>
 void ForwardWith(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
                  float* y, float* slope) {
-  const int stride = shape.padded_in;
   const int width = shape.padded_out;
-  ForTiles(rows, width, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
-    TileSums<kVecs> sums;
-    for (auto& line : sums) {
-      for (int v = 0; v < kVecs; ++v) line[v] = LoadVec(b + column + v * kLanes);
-    }
-    Tile<kVecs>(x + static_cast<ptrdiff_t>(row) * stride, stride, 1, w + column, width, shape.in,
-                sums);
-    ForSums<kVecs>(sums, row, column, width, [&](Vec sum, ptrdiff_t at) {
-      const Vec value = Activate(kActivation, sum, Reciprocal);
-      StoreVec(y + at, value);
-      if (kActivation != Activation::kIdentity) {
-        StoreVec(slope + at, Slope(kActivation, sum, value));
-      }
-    });
-  });
+  Product(
+      {x, shape.padded_in, 1}, w, rows, shape.in, width, y,
+      [&](ptrdiff_t /*at*/, int column) { return LoadVec(b + column); },
+      [&](Vec sum, ptrdiff_t at) {
+        const Vec value = Activate(kActivation, sum, Reciprocal);
+        StoreVec(y + at, value);
+        if (kActivation != Activation::kIdentity) {
+          StoreVec(slope + at, Slope(kActivation, sum, value));
+        }
+      });
 }
 
 void Forward(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
@@ -94,15 +146,10 @@ void Forward(const float* x, const float* w, const float* b, int rows, const Lay
 
 void Backward(const float* dy, const float* wt, const float* slope, int rows,
               const LayerShape& shape, float* dx) {
-  const int stride = shape.padded_out;
-  const int width = shape.padded_in;
-  ForTiles(rows, width, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
-    TileSums<kVecs> sums = {};
-    Tile<kVecs>(dy + static_cast<ptrdiff_t>(row) * stride, stride, 1, wt + column, width, shape.out,
-                sums);
-    ForSums<kVecs>(sums, row, column, width,
-                   [&](Vec sum, ptrdiff_t at) { StoreVec(dx + at, sum * LoadVec(slope + at)); });
-  });
+  Product(
+      {dy, shape.padded_out, 1}, wt, rows, shape.out, shape.padded_in, dx,
+      [](ptrdiff_t /*at*/, int /*column*/) { return Vec{}; },
+      [&](Vec sum, ptrdiff_t at) { StoreVec(dx + at, sum * LoadVec(slope + at)); });
 }
 
 // sums[v] of each line of `y`, two lines at a time: a chain of additions waits for each
@@ -124,18 +171,11 @@ PYFASTENV_INLINE void AddLines(const float* y, int rows, int width, bool first, 
 
 void Accumulate(const float* x, const float* dy, int rows, const LayerShape& shape, bool first,
                 float* dw, float* db) {
-  const int stride = shape.padded_in;
   const int width = shape.padded_out;
-  ForTiles(shape.in, width, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
-    TileSums<kVecs> sums = {};
-    if (!first) {
-      ForSums<kVecs>(sums, row, column, width,
-                     [&](Vec& sum, ptrdiff_t at) { sum = LoadVec(dw + at); });
-    }
-    Tile<kVecs>(x + row, 1, stride, dy + column, width, rows, sums);
-    ForSums<kVecs>(sums, row, column, width,
-                   [&](Vec sum, ptrdiff_t at) { StoreVec(dw + at, sum); });
-  });
+  Product(
+      {x, 1, shape.padded_in}, dy, shape.in, rows, width, dw,
+      [&](ptrdiff_t at, int /*column*/) { return first ? Vec{} : LoadVec(dw + at); },
+      [&](Vec sum, ptrdiff_t at) { StoreVec(dw + at, sum); });
   int column = 0;
   for (; column + 4 * kLanes <= width; column += 4 * kLanes) {
     AddLines<4>(dy + column, rows, width, first, db + column);

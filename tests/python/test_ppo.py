@@ -48,7 +48,10 @@ def _parameters(ppo: PPO) -> torch.Tensor:
 @pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1", "dict_tasks:Apart"])
 @pytest.mark.parametrize(
     ("activation", "hidden_sizes"),
-    [("tanh", (64, 64)), ("relu", (7,)), ("tanh", ()), ("elu", (33, 5, 20)), ("silu", (40, 17))],
+    [
+        *(("tanh", (64, 64)), ("relu", (7,)), ("tanh", ()), ("elu", (33, 5, 20)), ("silu", (40, 17))),
+        ("tanh", (300, 280)),  # lines of weights are copied
+    ],
 )
 def test_the_compiled_update_is_the_one_in_torch(
     env_id: str, activation: str, hidden_sizes: tuple[int, ...]
