@@ -130,6 +130,27 @@ struct Divide {
   }
 };
 
+/// tanh(x), at most 1, with a relative error of 4e-7: x times a quotient of polynomials of x²,
+/// fitted so that the greatest relative error on [-8, 8] is the least, 6e-9 before rounding.
+template <class V, class Invert>
+PYFASTENV_INLINE V Tanh(V x, Invert invert) {
+  const V most = Fill<V>(8.0F);
+  x = x > most ? most : x;  // NaN passes through
+  x = x < -most ? -most : x;
+  const V square = x * x;
+  V p = Fill<V>(1.52907665e-8F);
+  p = p * square + 2.19349062e-5F;
+  p = p * square + 3.57394911e-3F;
+  p = p * square + 0.134464557F;
+  p = p * square + 1.0F;
+  V q = Fill<V>(8.54606653e-7F);
+  q = q * square + 3.41519591e-4F;
+  q = q * square + 2.61733156e-2F;
+  q = q * square + 0.467797834F;
+  q = q * square + 1.0F;
+  return x * p * invert(q);
+}
+
 template <Activation kValue>
 struct ActivationConstant {
   static constexpr Activation value = kValue;
@@ -157,7 +178,7 @@ template <class V, class Invert>
 PYFASTENV_INLINE V Activate(Activation activation, V x, Invert invert) {
   switch (activation) {
     case Activation::kTanh:
-      return 1.0F - 2.0F * invert(Exp(x + x) + 1.0F);
+      return Tanh(x, invert);
     case Activation::kRelu:
       return x < 0.0F ? V{} : x;  // NaN passes through
     case Activation::kElu:

@@ -108,6 +108,15 @@ TEST_P(MlpOf, TheActivationIsGoodToAFewRoundings) {
   }
 }
 
+TEST(Mlp, TanhIsGoodToAFewRoundingsNearZeroAndAtMostOne) {
+  for (float x = 1e-30F; x < 20.0F; x *= 1.003F) {
+    const float y = Apply(Activation::kTanh, x);
+    EXPECT_NEAR(y / std::tanh(static_cast<double>(x)), 1.0, 4e-7) << x;
+    EXPECT_LE(y, 1.0F) << x;
+    EXPECT_EQ(Apply(Activation::kTanh, -x), -y);
+  }
+}
+
 TEST_P(MlpOf, NanStaysNan) {
   EXPECT_TRUE(std::isnan(Apply(GetParam(), std::numeric_limits<float>::quiet_NaN())));
   EXPECT_FALSE(std::isnan(Apply(GetParam(), 1e30F)));
