@@ -27,6 +27,9 @@ def at_least(minimum: float) -> dict[str, Any]:
 POSITIVE = {"bound": Bound("more than 0", lambda value: 0.0 < value < math.inf)}
 POSITIVE_OR_INFINITE = {"bound": Bound("more than 0", lambda value: value > 0.0)}
 FINITE = {"bound": Bound("a finite number", math.isfinite)}
+FINITE_AT_LEAST_0 = {
+    "bound": Bound("a finite number of at least 0", lambda value: 0.0 <= value < math.inf)
+}
 FRACTION = {"bound": Bound("0 to 1", lambda value: 0.0 <= value <= 1.0)}
 WIDTHS = {"bound": Bound("widths >= 1", lambda sizes: min(sizes, default=1) >= 1)}
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from pyfastenv.sampling.rollouts import RolloutBatch
+
+
+def replay_memory(
+    *shape: int, device: torch.device | str, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Memory of this shape, not yet written to.
+
+    Raises:
+        ValueError: There is not so much.
+    """
+    try:
+        return torch.empty(*shape, dtype=dtype, device=device)
+    except RuntimeError as error:
+        size = math.prod(shape) * dtype.itemsize / 2**30
+        raise ValueError(
+            f"a replay buffer of {' x '.join(f'{n:,}' for n in shape)} numbers (seeds first, then "
+            f"capacity) takes {size:,.0f} GiB, which cannot be allocated"
+        ) from error
 
 
 class Transitions(NamedTuple):
@@ -124,7 +143,7 @@ class ReplayPool:
         device: Where they are kept.
 
     Raises:
-        ValueError: A size below 1.
+        ValueError: A size below 1, or more than there is memory for.
     """
 
     def __init__(
@@ -137,7 +156,7 @@ class ReplayPool:
         self.max_capacity = capacity
         self.capacity = capacity
         # one more row, for what is not to be kept
-        self._rows = torch.empty(num_seeds, capacity + 1, width, device=device)
+        self._rows = replay_memory(num_seeds, capacity + 1, width, device=device)
         self._flat = self._rows.view(-1, width)
         self._starts = torch.arange(num_seeds, device=device)[:, None] * (capacity + 1)  # (K, 1)
         self.sizes = torch.zeros(num_seeds, dtype=torch.int64, device=device)  # (K,)

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyfastenv.sampling.buffers import replay_memory
+
 _MOST = 2**24  # numbers that float32, the rows' type, tells apart
 
 
@@ -45,7 +47,9 @@ class FramePool:
                 f"buffer_size: expected {least} to {_MOST:,} pictures, got {capacity:,}"
             )
         self._capacity = capacity
-        self._pictures = torch.empty(num_seeds, capacity, *shape, dtype=torch.uint8, device=device)
+        self._pictures = replay_memory(
+            num_seeds, capacity, *shape, dtype=torch.uint8, device=device
+        )
         self._count = torch.zeros(num_seeds, dtype=torch.int64)  # pictures so far
         # (K, E, S): whose pictures environments show, counted from the first; at an episode's
         # begin (K, E) the last S that they have shown are another's

@@ -21,7 +21,7 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.runs import seeds
-from pyfastenv.runs.options import POSITIVE, WIDTHS
+from pyfastenv.runs.options import POSITIVE, WIDTHS, Bound
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.training import distributed
 from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig
@@ -41,7 +41,9 @@ class ActorValueConfig(OnPolicyConfig):
     """Activation function of hidden layers."""
     layer_norm: bool = False
     """Layer normalisation of hidden layers, before their activation."""
-    log_std_init: float = -0.5
+    log_std_init: float = field(
+        default=-0.5, metadata={"bound": Bound("-20 to 20", lambda value: -20 <= value <= 20)}
+    )
     """Logarithm of the initial standard deviation of actions."""
 
     def _check_minibatches(self, size: int) -> int:

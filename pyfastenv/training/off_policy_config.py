@@ -88,6 +88,12 @@ class OffPolicyConfig(LearnerConfig):
                 f"learning_starts: expected less than total_steps = {self.total_steps}, got "
                 f"{self.learning_starts}{whole}: nothing would be learned"
             )
+        most = (self.total_steps - explored) // at_once
+        if self.num_steps > max(most, 1):
+            raise ValueError(
+                f"num_steps: expected at most the {most} that learning_starts leaves of each "
+                f"environment's in total_steps = {self.total_steps}, got {self.num_steps}"
+            )
         if self.her_goals > 0:
             why = "with her_goals the rewards on the way are those of another goal"
             check_fixed(self, ("n_step", 1, why))

@@ -120,6 +120,8 @@ def sweep(
         else:
             continue
         raise ValueError(f"{name}: {algorithm} has no such option to sweep{why}")
+    if "seed" in grid:
+        raise ValueError("seed: expected one, the first of `seeds`, not values to sweep")
     for name in grid:
         if name in options:
             raise ValueError(f"{name}: given twice, with values to sweep and with one for all runs")

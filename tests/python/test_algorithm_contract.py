@@ -251,6 +251,7 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
         ("epsilon_steps", 0),
     ),
     *(("eval_every", -1), ("learning_starts", -1), ("noise", -0.1), ("obs_clip", -5.0)),
+    *(("log_std_init", 710.0), ("log_std_init", NAN), ("target_entropy", NAN), ("noise", INF)),
     *(
         ("alpha", NAN),
         ("num_critics", 0),
@@ -305,6 +306,10 @@ OFF_POLICY_SENTENCES: list[tuple[dict[str, Any], str]] = [
     (
         {"learning_starts": 40, "num_envs": 50, "total_steps": 50},
         r"got 40 \(in whole steps of 50 environments 50\): nothing would be learned",
+    ),
+    (
+        {"num_steps": 7, "learning_starts": 40, "num_envs": 10, "total_steps": 100},
+        "num_steps: expected at most the 6 that learning_starts leaves of each environment's",
     ),
     ({"anneal_to": 1.0, "anneal_steps": 9}, "the learning rates stay; set anneal_to too"),
     ({"gamma_schedule": (9, 5, 0.9)}, r"got \(9, 5, 0.9\) and gamma 0.99"),
@@ -374,6 +379,7 @@ SENTENCE_CASES = [
         *SENTENCES.get(name, []),
         *(OFF_POLICY_SENTENCES if name in REPLAYING else []),
     ]
+    if case[0].keys() <= options_of(name)
 ]
 
 

@@ -255,6 +255,9 @@ def test_errors_of_pools() -> None:
     for sizes, name in (((0, 1, 1), "num_seeds"), ((1, 0, 1), "capacity"), ((1, 1, 0), "width")):
         with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
             ReplayPool(*sizes)
+    for capacity in (10**13, 10**18):  # of which the latter's bytes cannot be counted
+        with pytest.raises(ValueError, match=r"buffer of 1 x [\d,]+ x 27 numbers .* cannot be"):
+            ReplayPool(1, capacity, 27)
     pool = ReplayPool(2, CAPACITY, WIDTH)
     pool.add(Numbered().rows(2, 3))
     for shape in ((2, 3, 3), (1, 3, 2), (2, 3), (3, 2)):

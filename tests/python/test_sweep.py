@@ -222,6 +222,7 @@ def test_options_are_of_the_fields_types() -> None:
         ("--activation gelu tanh", "activation: expected 'tanh' or 'relu'"),
         ("--minibatch-size 8,9 16", "minibatch_size: expected int"),
         ("--run-dir a b", "run_dir: ppo has no such option to sweep: each run gets its own"),
+        ("--seed 1 2", "seed: expected one, the first of `seeds`, not values to sweep"),
         ("--env-id CartPole-v1 Acrobot-v1", "env_id: ppo has no such option to sweep: a sweep is"),
         ("--env.reset_noise 1 --env-id Hopper-v5", "env_kwargs: "),
     ],

@@ -27,7 +27,7 @@ from pyfastenv.nn.functional import random_shift
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
-from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.options import FINITE_AT_LEAST_0, POSITIVE, WIDTHS, at_least
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.frames import FramePool
 from pyfastenv.training.actor_critic import ActorCritic, Batch, Recipe
@@ -76,9 +76,9 @@ class Config(OffPolicyConfig):
     """How far the target critics follow with each gradient step."""
     learning_rate: float = field(default=1e-4, metadata=POSITIVE)
     """Adam's, for all networks."""
-    noise: float = field(default=1.0, metadata=at_least(0))
+    noise: float = field(default=1.0, metadata=FINITE_AT_LEAST_0)
     """Standard deviation of the exploration, in halves of the action space's width, at first …"""
-    final_noise: float = field(default=0.1, metadata=at_least(0))
+    final_noise: float = field(default=0.1, metadata=FINITE_AT_LEAST_0)
     """… and after noise_steps."""
     noise_steps: int = field(default=250_000, metadata=at_least(1))
     """Environment steps in which it falls, along a line."""

@@ -23,7 +23,7 @@ from pyfastenv.algorithms.sac.accelerated import Compiled, CompiledBfloat16, Wri
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs.options import POSITIVE, WIDTHS, check_fixed
+from pyfastenv.runs.options import FINITE, POSITIVE, WIDTHS, check_fixed
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
@@ -56,7 +56,7 @@ class SACConfig(OffPolicyConfig):
     """Adam's, for policy, critics and temperature."""
     temperature: float | None = field(default=None, metadata=POSITIVE)
     """Weight of the entropy; None: learned."""
-    target_entropy: float | None = None
+    target_entropy: float | None = field(default=None, metadata=FINITE)
     """Target of the learned temperature; None: minus the number of action components."""
     hidden_sizes: tuple[int, ...] = field(default=(256, 256), metadata=WIDTHS)
     """Hidden layers, of policy and critics each."""

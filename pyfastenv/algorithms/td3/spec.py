@@ -22,7 +22,7 @@ from pyfastenv.algorithms.td3.accelerated import WrittenOut
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.options import FINITE_AT_LEAST_0, POSITIVE, WIDTHS, at_least
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
@@ -67,7 +67,7 @@ class Config(NormalizingConfig):
     """Adam's, for the policy."""
     critic_learning_rate: float = field(default=3e-4, metadata=POSITIVE)
     """Adam's, for the critics."""
-    noise: float = field(default=0.1, metadata=at_least(0))
+    noise: float = field(default=0.1, metadata=FINITE_AT_LEAST_0)
     """Standard deviation of the exploration, in halves of the action space's width."""
     num_critics: int = field(default=2, metadata=at_least(1))
     """Critics, of which the least value is what a target trusts."""

@@ -21,7 +21,13 @@ from pyfastenv.algorithms.sac.spec import target_update
 from pyfastenv.algorithms.td3 import spec as td3
 from pyfastenv.algorithms.td3_bc.accelerated import WrittenOut
 from pyfastenv.runs.errors import CheckpointError
-from pyfastenv.runs.options import BOOKKEEPING, MAY_DIFFER, at_least, check_fixed
+from pyfastenv.runs.options import (
+    BOOKKEEPING,
+    FINITE_AT_LEAST_0,
+    MAY_DIFFER,
+    at_least,
+    check_fixed,
+)
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.sampling.datasets import read_datasets
 from pyfastenv.sampling.exploration import continuous_actions
@@ -57,7 +63,7 @@ class Config(td3.Config):
 
     dataset: tuple[str, ...] = field(default=(), metadata=MAY_DIFFER)
     """Minari's datasets, all of whose steps are learned from: their ids, or folders."""
-    alpha: float = field(default=2.5, metadata=at_least(0))
+    alpha: float = field(default=2.5, metadata=FINITE_AT_LEAST_0)
     """How much the critic's values count beside the data's actions; 0: behaviour cloning."""
     total_steps: int = 1_000_000
     """Gradient steps."""
