@@ -82,7 +82,11 @@ std::string Counts(const mjModel& m) {
   if (m.nplastic > 0) return "plastic springs and tendons";
   if (m.nhistory > 0) return "delays and history buffers";
   if (m.flg_surfacevel) return "surface velocities of geoms";
-  if (m.flg_adhesion) return "adhesion";
+  // the flag is the compiler's; mj_step looks at the numbers, which may have been written since
+  if (m.flg_adhesion || AnyNonZero(m.geom_adhesion, m.ngeom) ||
+      AnyNonZero(m.pair_adhesion, m.npair)) {
+    return "adhesion";
+  }
   if (m.nactuator != m.nu || m.nout != m.nu) return "actuators with several inputs or outputs";
   return {};
 }
@@ -355,7 +359,10 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
 
 OfActuators FromActuators(const mjModel& m, mjtObj type, int id) {
   OfActuators r{};
+  // the compiler's: none (-1), this one, or any that drive it (less than -1)
+  const int which = type == mjOBJ_TENDON ? m.tendon_actuatorid[id] : m.jnt_actuatorid[id];
   for (int a = 0; a < m.nu; ++a) {
+    if (which >= -1 && a != which) continue;
     const int acts_on = m.actuator_trntype[a];
     const bool drives = type == mjOBJ_TENDON
                             ? acts_on == mjTRN_TENDON

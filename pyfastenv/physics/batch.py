@@ -102,7 +102,7 @@ class Batch:
         status = np.zeros(nsim, np.int32)
         own["state"] = np.tile(row, (nsim, 1))
         own["warning"] = np.zeros((nsim, int(mujoco.mjtWarning.mjNWARNING), 2), np.int32)
-        own["status"] = status.view()
+        own.update(_status=status, status=status.view())
         self.status.flags.writeable = False
         own["_core"] = _core.Batch(
             model=self.model._address,
@@ -240,6 +240,7 @@ class Batch:
         failures = self._constants.derive([int(i) for i in selected], self._expanded)
         if self._constants.values or before:
             self._core.set_fields({**self._constants.values, **self._expanded})
+        self._status[selected] = np.isin(selected, [sim for sim, _ in failures])
         self._report(selected, failures)
 
     def set_models(self, models: Any) -> None:

@@ -541,6 +541,8 @@ def test_sleep_needs_data_of_its_own_whatever_asks_for_it() -> None:
     with pytest.raises(physics.SimulationError, match=r"opt.enableflags: sleep .*persistent=True"):
         batch.step()
     assert batch.status.tolist() == [0, 1]
+    batch.set_const()
+    assert batch.status.tolist() == [0, 0] and batch.error(1) == ""
 
 
 def test_models_of_simulations_have_their_counts() -> None:

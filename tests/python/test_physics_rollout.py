@@ -399,6 +399,39 @@ def test_a_changed_model_is_noticed() -> None:
         assert not np.array_equal(seen[-1], seen[-2]), name
 
 
+GAPS = """
+<mujoco><option gravity="0 0 0"/><worldbody>
+  <body><joint type="slide" axis="1 0 0"/><geom size=".1" gap=".05"/></body>
+  <body pos="1 0 0"><joint type="slide" axis="1 0 0"/><geom size=".1" gap=".05"/></body>
+</worldbody></mujoco>"""
+
+
+def test_adhesion_written_into_a_model_is_left_to_mj_step() -> None:
+    """Its compiled flag stays off, and the states at the start do not touch."""
+    model = from_text(GAPS)
+    x = states(model, 16)
+    x[:, 1:] = 0.0
+    x[:, 3] = np.linspace(1.0, 1.75, 16)  # the left one's speed
+    assert physics.lanes_refusal(model) is None
+    before = assert_same_rollouts(model, x, None, nstep=600)[0]
+    model.geom_adhesion[:] = 1.0
+    assert "adhesion" in str(physics.lanes_refusal(model))
+    assert not np.array_equal(before, assert_same_rollouts(model, x, None, nstep=600)[0])
+
+
+@pytest.mark.parametrize("compiled", ["", 'damping="0.3" armature="0.02"'])
+def test_actuators_bring_what_the_compiler_has_noted(compiled: str) -> None:
+    """mj_step does not ask an actuator whose damping and armature were none when compiled."""
+    model = from_text(
+        f"""<mujoco><worldbody><body><joint name="j"/><geom size=".1" pos="0 0 -.3"/></body>
+        </worldbody><actuator><motor joint="j"/><motor joint="j" {compiled}/></actuator></mujoco>"""
+    )
+    model.actuator_damping[0] = 0.5
+    model.actuator_armature[0] = 0.01
+    assert physics.lanes_refusal(model) is None
+    assert_same_rollouts(model, states(model, 16), controls(model, 16, 200))
+
+
 def test_models_that_come_and_go() -> None:
     """At whatever address; more of them than plans are kept."""
     for seed in range(40):
