@@ -42,7 +42,7 @@ def load_core(cores: Path = Path(__file__).parent / "_cores") -> None:
                 raise ImportError(
                     f"Python found pyfastenv's source tree ({source}), which has no compiled core, "
                     "before the installed package: run Python in another folder, or install by "
-                    "pip install -e"
+                    "pip install -e ."
                 ) from error
             raise
         if library is None or _version_of(library.name) != wanted:

