@@ -142,7 +142,7 @@ def beside_peers(env_id: str) -> str:
     """README's row of 64 environments: rates of one run, ours by EnvPool's and by the bare loop."""
     row, alone = contest("tasks", env_id, 64), contest("stepping", env_id, 64)
     names = ("gymnasium async", "gymnasium sync", "EnvPool")
-    cells = [f"{row.summary[name].median:,.0f}" if name in row.summary else "" for name in names]
+    cells = [f"{row.summary[name].median:,.0f}" if name in row.summary else "–" for name in names]
     factors = (row.ratios.EnvPool, alone.ratios["physics limit"])
     cells += [f"**{row.summary.pyfastenv.median:,.0f}**", *(f"{x.median:.1f}" for x in factors)]
     return " | ".join(cells)

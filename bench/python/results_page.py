@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curves
-from studies import FIVE, MUJOCO, STUDIES, Case, Study
+from studies import FIVE, MUJOCO, STUDIES, Case, Study, command
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.render import render
@@ -24,7 +24,6 @@ from pyfastenv.runs.atomic import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = Path(__file__).parent / "templates"
@@ -245,6 +244,7 @@ def study_page(
     hours = sum(run["cpu_seconds"] for run in runs) / 3600
     most = sum(case.seeds * case.minutes for case in study.cases) / 60
     about |= {"table": _minutes_table(study, groups, others), "hours": hours, "most_hours": most}
+    about["commands"] = [command(study, case) for case in study.cases if case.minutes]
     return _page("minutes", about, runs)
 
 
@@ -333,7 +333,8 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
             steps, values = zip(*other["points"], strict=True)
             axes.plot(steps, values, "kx", markersize=5, label=other["name"])
 
-    _draw_robots(env_ids, draw, path, columns=4, width=3.6, xlabel="environment steps [thousands]")
+    about = "gradient steps" if study.algorithm == "td3_bc" else "environment steps"
+    _draw_robots(env_ids, draw, path, columns=4, width=3.6, xlabel=f"{about} [thousands]")
 
 
 # ---- all of them against time --------------------------------------------------------------------
@@ -401,30 +402,28 @@ def _listed(cases: Sequence[Group | Case]) -> str:
 
 
 def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """One panel per robot, one curve of each study: mean and range of the seeds; others' figures
-    as dotted lines."""
-    chosen = {name: _chosen(runs) for name, runs in studies.items()}
-    drawn = dict.fromkeys(env_id for mine in chosen.values() for env_id in mine)
-    if not drawn:
+    """One panel for each of the five robots that most studies train: mean and range of the seeds of each study's
+    best, of those of minutes of each; others' figures as dotted lines."""
+    robots: dict[str, list[Group]] = {}
+    for name, runs in studies.items():
+        timed = [group for group in groups_of(runs) if group.timed and group.complete]
+        shown = timed if STUDIES[name].minutes else _chosen(timed)
+        for group in shown:
+            robots.setdefault(group.env_id, []).append(group)
+    env_ids = [env_id for env_id in FIVE if env_id in robots] or list(robots)
+    if not env_ids:
         return
-    paint = pictures.colours(list(chosen))
-    first = [env_id for env_id in FIVE if env_id in drawn]
-    env_ids = [*first, *(env_id for env_id in drawn if env_id not in first)]
-
-    def draw(axes: Axes, env_id: str) -> None:
-        shown = {name: mine[env_id] for name, mine in chosen.items() if env_id in mine}
-        lines = [_draw_group(axes, each, paint[name], name) for name, each in shown.items()]
-        axes.legend(
-            lines,
-            [group.name for group in shown.values()],
-            fontsize=6.5,
-            labelcolor="linecolor",
-            handlelength=0,
-            framealpha=0.5,
-        )
+    figure, panels = pictures.panels(len(env_ids), size=(8.5, 2.9 * len(env_ids)))
+    for axes, env_id in zip(panels, env_ids, strict=True):
+        paint = pictures.colours([group.name for group in robots[env_id]])
+        for group in robots[env_id]:
+            _draw_group(axes, group, paint[group.name], group.name)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, fontsize=8)
+        axes.set_title(env_id)
+        axes.set_ylabel("return, greedy")
         _log_minutes(axes)
-
-    _draw_robots(env_ids, draw, path, columns=3, width=4.4, xlabel="minutes")
+    panels[-1].set_xlabel("minutes")
+    pictures.save(figure, path)
 
 
 def _log_minutes(axes: Axes) -> None:
@@ -433,14 +432,10 @@ def _log_minutes(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter("")
 
 
-def _chosen(runs: Sequence[dict[str, Any]]) -> dict[str, Group]:
-    """Chooses each robot's finished group with the most seeds, then with the greatest return."""
-
-    def rank(group: Group) -> tuple[bool, int, float]:
-        return group.complete, len(group.runs), statistics.fmean(group.end())
-
-    timed = sorted((group for group in groups_of(runs) if group.timed), key=rank)
-    return {group.env_id: group for group in timed}
+def _chosen(groups: Sequence[Group]) -> list[Group]:
+    """Chooses each robot's group with the most seeds, then with the greatest return."""
+    ranked = sorted(groups, key=lambda group: (len(group.runs), statistics.fmean(group.end())))
+    return list({group.env_id: group for group in ranked}.values())
 
 
 def _draw_robots(
@@ -476,9 +471,9 @@ def _draw_robots(
 
 def _draw_group(
     axes: Axes, group: Group, colour: str, label: str, clock: str = "seconds"
-) -> Line2D:
+) -> None:
     minutes, means = zip(*group.minutes(clock), strict=True)
-    (line,) = axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
+    axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
     if len(group.clocked) > 1:
         each = [group.at(step, "returns", group.clocked) for step in group.steps]
         axes.fill_between(
@@ -487,17 +482,8 @@ def _draw_group(
     other = published_curve(group.algorithm, group.env_id, 1.05 * group.steps[-1])
     if other is not None:
         steps, value = other["points"][-1]
-        axes.axhline(value, color=colour, lw=1, ls=":", label=other["name"])
-        axes.annotate(
-            f"{steps:g},000 steps",
-            (0.99, value),
-            xycoords=("axes fraction", "data"),
-            fontsize=6,
-            color=colour,
-            ha="right",
-            va="bottom",
-        )
-    return line
+        about = f"{other['name']}, {steps:g},000 steps"
+        axes.axhline(value, color=colour, lw=1, ls=":", label=about)
 
 
 # ---- everything ----------------------------------------------------------------------------------

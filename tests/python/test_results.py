@@ -1,7 +1,9 @@
 """docs/results: trainings that may be stopped at any moment, curves of each seed, their pages."""
 
+import dataclasses
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -24,11 +26,15 @@ import named_runs  # noqa: E402
 import results_page  # noqa: E402
 import reward_parts  # noqa: E402
 from studies import STUDIES, changed  # noqa: E402
+from studies import command as command_of  # noqa: E402
 
+from pyfastenv import cli  # noqa: E402
 from pyfastenv.algorithms import sac  # noqa: E402
 from pyfastenv.experiments import pictures  # noqa: E402
 from pyfastenv.experiments.render import render  # noqa: E402
 from pyfastenv.experiments.tables import mean_and_deviation  # noqa: E402
+from pyfastenv.runs.options import marked  # noqa: E402
+from pyfastenv.runs.registry import algorithm_module  # noqa: E402
 
 SMALL = [
     "sac", "--env-ids", "Pendulum-v1", "--names", "SAC", "--seeds", "2", "--together", "2",
@@ -50,6 +56,23 @@ def run_learn(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> Any:
     with pytest.raises(SystemExit) as ended:
         learn.main()
     return ended.value.code
+
+
+def test_a_cases_command_is_its_training() -> None:
+    study = STUDIES["minutes"]
+    for case in study.cases:
+        words = shlex.split(command_of(study, case))
+        name, arguments = words[2], words[3:]
+        assert words[:2] == ["pyfastenv", "train"]
+        arguments, env_kwargs = cli._env_kwargs(arguments)
+        config = cli._parse(algorithm_module(name).Config, "", arguments, "")
+        config = dataclasses.replace(config, env_kwargs=env_kwargs)
+        training = next(t for t in study.trainings() if t.case == case)
+        left_out = marked(type(config), "no_setting") | {"eval_episodes"}
+        mine, wanted = config.to_dict(), training.config().to_dict()
+        assert {k: mine[k] for k in mine.keys() - left_out} == {
+            k: wanted[k] for k in wanted.keys() - left_out
+        }, case.name
 
 
 def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(
