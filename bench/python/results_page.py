@@ -402,8 +402,8 @@ def _listed(cases: Sequence[Group | Case]) -> str:
 
 
 def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """One panel for each of the five robots that most studies train: mean and range of the seeds of each study's
-    best, of those of minutes of each; others' figures as dotted lines."""
+    """One panel for each of the five robots that most studies train: mean and range of the seeds of
+    each study's best, of those of minutes of each; others' figures as dotted lines."""
     robots: dict[str, list[Group]] = {}
     for name, runs in studies.items():
         timed = [group for group in groups_of(runs) if group.timed and group.complete]
@@ -469,9 +469,7 @@ def _draw_robots(
     pictures.save(figure, path)
 
 
-def _draw_group(
-    axes: Axes, group: Group, colour: str, label: str, clock: str = "seconds"
-) -> None:
+def _draw_group(axes: Axes, group: Group, colour: str, label: str, clock: str = "seconds") -> None:
     minutes, means = zip(*group.minutes(clock), strict=True)
     axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
     if len(group.clocked) > 1:
