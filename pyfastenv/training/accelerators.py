@@ -166,7 +166,7 @@ class Chooser(Generic[L]):
             kind = type(accelerator)
             reason = kind.why_not(self._learner)
             if reason or changes_of(kind, self._learner):
-                self._choice = self._choose([f"not {kind.name}: {reason}"] if reason else [])
+                self._choice = self._choose([f"why not {kind.name}: {reason}"] if reason else [])
         return self._choice
 
     @choice.setter
@@ -196,7 +196,7 @@ class Chooser(Generic[L]):
                 note = self._note(candidate.name, reasons) if reasons else ""
                 return Choice(candidate(learner), candidate.name, note, tuple(changes))
             if reason != ONLY_WITH_AMP:
-                reasons.append(f"not {candidate.name}: {reason}")
+                reasons.append(f"why not {candidate.name}: {reason}")
         reasons = reasons or [f"nothing here is of kind {kind}"]
         return Choice(None, PLAIN, self._note(PLAIN, reasons), tuple(dict.fromkeys(changes)))
 

@@ -372,7 +372,7 @@ def test_two_optimisers_of_different_betas_are_refused_by_compiled_steps() -> No
     compiled = choice_of(learner).name
     learner.critic_optimizer.betas = (0.5, 0.9)
     why = "only where both optimisers have the same betas and eps"
-    note = f"Gradient steps in written-out gradients (not {compiled}: {why})"
+    note = f"Gradient steps in written-out gradients (why not {compiled}: {why})"
     assert choice_of(learner)[1:] == ("written-out gradients", note, (f"{compiled}: {why}",))
     learner = accelerated("sac with amp")
     learner.policy_optimizer.num_steps = 7

@@ -340,8 +340,8 @@ def test_each_option_is_what_it_says() -> None:
     assert amp.acceleration.name == "epochs compiled in C++"
     why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16"
     assert amp.acceleration.note == (
-        f"Gradient steps in epochs compiled in C++ (epochs compiled in C++, in bfloat16 "
-        f"({unit or 'not here'}): {why_not})"
+        "Gradient steps in epochs compiled in C++ (why not epochs compiled in C++, in bfloat16"
+        f"{f' ({unit})' if unit else ''}: {why_not})"
     )
     assert amp.iterate()["loss/value"] > 0.0
     for make_learner in (make_sac, make_td3):
