@@ -44,12 +44,14 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
         )
     if not hasattr(algorithm, "learned"):
         raise ValueError(f"from_run: {config.algorithm} does not say which parts it has learned")
-    sees = [bool(has.get("normalize_obs")) for has in (saved["config"], config.to_dict())]
-    if sees[0] != sees[1]:
-        raise ValueError(
-            f"normalize_obs: {path} was trained with {sees[0]}, this is {sees[1]}, so the networks "
-            "would see other numbers"
-        )
+    both = (saved["config"], config.to_dict())
+    for name, without, would in (("normalize_obs", False, "see"), ("activation", None, "compute")):
+        was, now = (each.get(name, without) for each in both)
+        if None not in (was, now) and was != now:
+            raise ValueError(
+                f"{name}: {path} was trained with {was}, this is {now}, so the networks would "
+                f"{would} other numbers"
+            )
     differences = "; ".join(config.differences(saved["config"])) or "none"
     mine, theirs = algorithm.state_dict(), saved["ranks"][0]["algorithm"]
     new = [name for name in algorithm.learned if name not in theirs]

@@ -321,6 +321,13 @@ def test_networks_do_not_take_one_observation_for_another(name: str, tmp_path: P
         train(replace(changed, from_run=tmp_path / "a"))
 
 
+def test_networks_that_would_compute_something_else_are_refused(tmp_path: Path) -> None:
+    ppo.train(small("ppo", run_dir=tmp_path / "a"))
+    other = small("ppo", run_dir=tmp_path / "b", activation="relu", from_run=tmp_path / "a")
+    with pytest.raises(ValueError, match=r"activation: .* with tanh, this is relu, so the net"):
+        ppo.train(other)
+
+
 def test_what_was_learned_offline_goes_on_online(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
