@@ -304,7 +304,7 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
     paint = pictures.colours(list(dict.fromkeys(group.name for group in groups)))
 
     def draw_by_minutes(axes: Axes, env_id: str) -> None:
-        for group in groups:
+        for group in _of_minutes(study, groups):
             if group.env_id == env_id:
                 _draw_group(axes, group, paint[group.name], group.name, "cpu_seconds")
         for limit, target in zip(study.minutes, study.targets[env_id], strict=True):
@@ -407,7 +407,8 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
     robots: dict[str, list[Group]] = {}
     for name, runs in studies.items():
         timed = [group for group in groups_of(runs) if group.timed and group.complete]
-        shown = timed if STUDIES[name].minutes else _chosen(timed)
+        study = STUDIES[name]
+        shown = _of_minutes(study, timed) if study.minutes else _chosen(timed)
         for group in shown:
             robots.setdefault(group.env_id, []).append(group)
     env_ids = [env_id for env_id in FIVE if env_id in robots] or list(robots)
@@ -430,6 +431,12 @@ def _log_minutes(axes: Axes) -> None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("")
+
+
+def _of_minutes(study: Study, groups: Sequence[Group]) -> list[Group]:
+    """Those that the study's table has, without controls in float32."""
+    cases = {(case.name, case.env_id) for case in study.cases if case.minutes}
+    return [group for group in groups if (group.name, group.env_id) in cases]
 
 
 def _chosen(groups: Sequence[Group]) -> list[Group]:
