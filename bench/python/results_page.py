@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curves
-from studies import FIVE, MUJOCO, STUDIES, Case, Study, command
+from studies import FIVE, MUJOCO, STUDIES, Case, Study, Training
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.render import render
@@ -244,7 +244,8 @@ def study_page(
     hours = sum(run["cpu_seconds"] for run in runs) / 3600
     most = sum(case.seeds * case.minutes for case in study.cases) / 60
     about |= {"table": _minutes_table(study, groups, others), "hours": hours, "most_hours": most}
-    about["commands"] = [command(study, case) for case in study.cases if case.minutes]
+    first = [Training(study, case, study.first_seed, 1) for case in study.cases if case.minutes]
+    about["commands"] = [training.command() for training in first]
     return _page("minutes", about, runs)
 
 
@@ -306,7 +307,7 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
     def draw_by_minutes(axes: Axes, env_id: str) -> None:
         for group in _of_minutes(study, groups):
             if group.env_id == env_id:
-                _draw_group(axes, group, paint[group.name], group.name, "cpu_seconds")
+                _draw_group(axes, group, paint[group.name], "cpu_seconds")
         for limit, target in zip(study.minutes, study.targets[env_id], strict=True):
             axes.plot(limit, target, "kx", markersize=5, label="target")
         _log_minutes(axes)
@@ -418,7 +419,7 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
     for axes, env_id in zip(panels, env_ids, strict=True):
         paint = pictures.colours([group.name for group in robots[env_id]])
         for group in robots[env_id]:
-            _draw_group(axes, group, paint[group.name], group.name)
+            _draw_group(axes, group, paint[group.name])
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.02), frameon=False, fontsize=8)
         axes.set_title(env_id)
         axes.set_ylabel("return, greedy")
@@ -476,9 +477,9 @@ def _draw_robots(
     pictures.save(figure, path)
 
 
-def _draw_group(axes: Axes, group: Group, colour: str, label: str, clock: str = "seconds") -> None:
+def _draw_group(axes: Axes, group: Group, colour: str, clock: str = "seconds") -> None:
     minutes, means = zip(*group.minutes(clock), strict=True)
-    axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
+    axes.plot(minutes, means, color=colour, linewidth=1.8, label=group.name)
     if len(group.clocked) > 1:
         each = [group.at(step, "returns", group.clocked) for step in group.steps]
         axes.fill_between(

@@ -120,25 +120,23 @@ class Training:
         config_class: type[RunConfig] = algorithm_module(self.algorithm).Config
         return config_class.preset(self.case.env_id, **self.options())
 
-
-def command(study: Study, case: Case) -> str:
-    """The command line that trains a case's first seed, evaluated and saved as by default."""
-    algorithm = case.algorithm or study.algorithm
-    left_out = marked(algorithm_module(algorithm).Config, "no_setting") | {"eval_episodes"}
-    options = {**study.options, **case.options, "seed": study.first_seed}
-    words = [f"pyfastenv train {algorithm} --env-id {case.env_id}"]
-    for name, value in options.items():
-        option = name.replace("_", "-")
-        if name in left_out:
-            continue
-        if name == "env_kwargs":
-            words += [f"--env.{key} {each}" for key, each in value.items()]
-        elif isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            many = value if isinstance(value, tuple) else (value,)
-            words.append(" ".join([f"--{option}", *map(str, many)]))
-    return " ".join(words)
+    def command(self) -> str:
+        """The command line that trains it, evaluated and saved as by default."""
+        config_class = algorithm_module(self.algorithm).Config
+        left_out = marked(config_class, "no_setting") | {"eval_episodes"}
+        words = [f"pyfastenv train {self.algorithm} --env-id {self.case.env_id}"]
+        for name, value in self.options().items():
+            option = name.replace("_", "-")
+            if name in left_out:
+                continue
+            if name == "env_kwargs":
+                words += [f"--env.{key} {each}" for key, each in value.items()]
+            elif isinstance(value, bool):
+                words.append(f"--{option}" if value else f"--no-{option}")
+            else:
+                many = value if isinstance(value, tuple) else (value,)
+                words.append(" ".join([f"--{option}", *map(str, many)]))
+        return " ".join(words)
 
 
 def _has_seeds(algorithm: str) -> bool:

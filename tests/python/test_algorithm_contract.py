@@ -307,13 +307,15 @@ OFF_POLICY_SENTENCES: list[tuple[dict[str, Any], str]] = [
         {"learning_starts": 40, "num_envs": 50, "total_steps": 50},
         r"got 40 \(in whole steps of 50 environments 50\): nothing would be learned",
     ),
+    ({"anneal_to": 1.0, "anneal_steps": 9}, "the learning rates stay; set anneal_to too"),
+    ({"gamma_schedule": (9, 5, 0.9)}, r"got \(9, 5, 0.9\) and gamma 0.99"),
+    ({"gamma_schedule": (0, 5, 1.0)}, "gamma_schedule: expected two environment steps"),
+]
+BLOCK_SENTENCES: list[tuple[dict[str, Any], str]] = [
     (
         {"num_steps": 7, "learning_starts": 40, "num_envs": 10, "total_steps": 100},
         "num_steps: expected at most the 6 that learning_starts leaves of each environment's",
     ),
-    ({"anneal_to": 1.0, "anneal_steps": 9}, "the learning rates stay; set anneal_to too"),
-    ({"gamma_schedule": (9, 5, 0.9)}, r"got \(9, 5, 0.9\) and gamma 0.99"),
-    ({"gamma_schedule": (0, 5, 1.0)}, "gamma_schedule: expected two environment steps"),
 ]
 SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "distillation": [
@@ -378,8 +380,8 @@ SENTENCE_CASES = [
         ({"env_id": "Pendulu-v1"}, "Pendulum-v1"),
         *SENTENCES.get(name, []),
         *(OFF_POLICY_SENTENCES if name in REPLAYING else []),
+        *(BLOCK_SENTENCES if name in REPLAYING and "num_steps" in options_of(name) else []),
     ]
-    if case[0].keys() <= options_of(name)
 ]
 
 

@@ -285,3 +285,14 @@ def test_a_reader_who_has_seen_enough_is_no_error() -> None:
     command = f"{sys.executable} -m pyfastenv envs | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stdout.startswith("Ant-v5") and done.stderr == ""
+
+
+def test_without_pytorch_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dispatch(arguments: list[str]) -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr(cli, "_dispatch", dispatch)
+    assert cli.main(["train", "ppo"]) == 1
+    assert "needs PyTorch, which environments do not: pip install" in capsys.readouterr().err

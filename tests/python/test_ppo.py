@@ -49,13 +49,11 @@ def _parameters(ppo: PPO) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("activation", "hidden_sizes"),
     [
-        *(
-            ("tanh", (64, 64)),
-            ("relu", (7,)),
-            ("tanh", ()),
-            ("elu", (33, 5, 20)),
-            ("silu", (40, 17)),
-        ),
+        ("tanh", (64, 64)),
+        ("relu", (7,)),
+        ("tanh", ()),
+        ("elu", (33, 5, 20)),
+        ("silu", (40, 17)),
         ("tanh", (300, 280)),  # lines of weights are copied
     ],
 )

@@ -26,7 +26,6 @@ import named_runs  # noqa: E402
 import results_page  # noqa: E402
 import reward_parts  # noqa: E402
 from studies import STUDIES, changed  # noqa: E402
-from studies import command as command_of  # noqa: E402
 
 from pyfastenv import cli  # noqa: E402
 from pyfastenv.algorithms import sac  # noqa: E402
@@ -58,21 +57,19 @@ def run_learn(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> Any:
     return ended.value.code
 
 
-def test_a_cases_command_is_its_training() -> None:
-    study = STUDIES["minutes"]
-    for case in study.cases:
-        words = shlex.split(command_of(study, case))
+def test_a_trainings_command_is_its_configuration() -> None:
+    for training in STUDIES["minutes"].trainings():
+        words = shlex.split(training.command())
         name, arguments = words[2], words[3:]
         assert words[:2] == ["pyfastenv", "train"]
         arguments, env_kwargs = cli._env_kwargs(arguments)
         config = cli._parse(algorithm_module(name).Config, "", arguments, "")
         config = dataclasses.replace(config, env_kwargs=env_kwargs)
-        training = next(t for t in study.trainings() if t.case == case)
         left_out = marked(type(config), "no_setting") | {"eval_episodes"}
         mine, wanted = config.to_dict(), training.config().to_dict()
         assert {k: mine[k] for k in mine.keys() - left_out} == {
             k: wanted[k] for k in wanted.keys() - left_out
-        }, case.name
+        }, training.case.name
 
 
 def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(

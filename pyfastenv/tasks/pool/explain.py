@@ -112,10 +112,10 @@ def blame(error: Exception) -> str | None:
     if not frames:
         return None
     last = frames[-1]
-    on_purpose = (last.line or "").startswith("raise ")
-    if on_purpose and isinstance(error, ImportError) and is_suites(last.filename):
+    raised = (last.line or "").startswith("raise ")
+    if raised and isinstance(error, ImportError) and is_suites(last.filename):
         return None  # a package is missing, whose name the sentence has
-    on_purpose &= runs_tasks(last.filename)
+    on_purpose = raised and runs_tasks(last.filename)
     if on_purpose or isinstance(error, SyntaxError) or _users(frames) is not None:
         return describe(error)
     return None
