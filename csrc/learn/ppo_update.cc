@@ -35,9 +35,7 @@ struct PpoUpdate::Worker {
   Bf16Matrix transposed, packed_gradient;
   AlignedFloats share;
   PolicyLoss loss;
-  PpoSums minibatch_sums;
-  float lr = 0.0F;            // of the latest step
-  std::vector<PpoSums> sums;  // of each epoch's last minibatch
+  float lr = 0.0F;  // of the latest step
 };
 
 float AdaptedRate(const PpoHyper& hyper, float lr, double kl) {
@@ -99,7 +97,9 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     worker.input = block(widest_input);
     for (size_t k = 0; k < depth; ++k) {
       worker.outputs.push_back(block(widest));
+      // nothing else writes those of linear layers that are not normalised
       worker.slopes.push_back(block(widest));
+      std::fill_n(worker.slopes.back().data(), ArraySize(block_rows_, widest), 1.0F);
       worker.normals.push_back(block(options.layer_norm ? widest : 0));
       worker.inverse_stds.push_back(block(1));
       worker.rounded_outputs.push_back(rounded(widest));
@@ -186,12 +186,7 @@ std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t
   layout_.Gather(mean_.data(), mean);
   layout_.Gather(square_.data(), square);
   hyper.lr = workers_[0].lr;
-
-  std::vector<PpoMetrics> metrics;
-  for (size_t epoch = 0; epoch < grad_norms_.size(); ++epoch) {
-    metrics.push_back({Means(epoch), grad_norms_[epoch]});
-  }
-  return metrics;
+  return metrics_;
 }
 
 PpoSums PpoUpdate::Gradient(const float* samples, int64_t n, PpoHyper hyper,
@@ -202,7 +197,7 @@ PpoSums PpoUpdate::Gradient(const float* samples, int64_t n, PpoHyper hyper,
   std::iota(order.begin(), order.end(), 0);
   Run({samples, order.data(), 1, n, hyper, /*step=*/0, /*improves=*/false}, parameters);
   layout_.Gather(gradient_.data(), gradient);
-  return Means(0);
+  return Means(/*step=*/1);
 }
 
 void PpoUpdate::Run(const Call& call, const float* parameters) {
@@ -213,12 +208,8 @@ void PpoUpdate::Run(const Call& call, const float* parameters) {
   layout_.Scatter(parameters, parameters_.data());
   for (const Piece& piece : pieces_) Pack(piece);
   AssignPieces(call_.num_workers);
-  const auto num_epochs = static_cast<size_t>(call_.num_epochs);
-  for (Worker& worker : workers_) {
-    worker.sums.assign(num_epochs, {});
-    worker.lr = call.hyper.lr;
-  }
-  grad_norms_.resize(num_epochs);
+  for (Worker& worker : workers_) worker.lr = call.hyper.lr;
+  metrics_.assign(static_cast<size_t>(call_.num_epochs), {});
   barrier_.set_num_threads(call_.num_workers);
   if (call_.num_workers == 1) return Work(0);
   const auto start = std::chrono::steady_clock::now();
@@ -226,10 +217,12 @@ void PpoUpdate::Run(const Call& call, const float* parameters) {
   NoteTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
-PpoSums PpoUpdate::Means(size_t epoch) const {
+PpoSums PpoUpdate::Means(int64_t step) const {
   PpoSums means;
   const double share = 1.0 / static_cast<double>(call_.hyper.num_counted());
-  for (const Worker& worker : workers_) means.Add(worker.sums[epoch], share);
+  for (int k = 0; k < 2 * call_.num_shards; ++k) {
+    means.Add(sums_[step % 2][static_cast<size_t>(k)], share);
+  }
   return means;
 }
 
@@ -283,7 +276,6 @@ void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, flo
 }
 
 void PpoUpdate::Work(int index) {
-  Worker& worker = workers_[static_cast<size_t>(index)];
   std::optional<Bf16Section> section;
   if (bf16_ != nullptr) section.emplace(*bf16_);
   const int64_t size = call_.hyper.minibatch_size;
@@ -292,11 +284,10 @@ void PpoUpdate::Work(int index) {
   for (int epoch = 0; epoch < call_.num_epochs; ++epoch) {
     const int64_t* order = call_.orders + epoch * call_.n;
     for (const int64_t* end = order + call_.n; end - order >= size; order += size) {
-      worker.minibatch_sums = {};
       norm = RunMinibatch(index, order, ++step);
     }
-    worker.sums[static_cast<size_t>(epoch)] = worker.minibatch_sums;
-    if (index == 0) grad_norms_[static_cast<size_t>(epoch)] = norm;
+    // nobody writes the step's sums again before this worker's next one
+    if (index == 0 && call_.improves) metrics_[static_cast<size_t>(epoch)] = {Means(step), norm};
   }
 }
 
@@ -313,9 +304,8 @@ double PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
     worker.loss.Begin(call_.hyper, advantages, parameters_.data() + log_std_);
   }
   for (int k = first; k < end; ++k) {
-    const double kl = worker.minibatch_sums.kl;
-    RunShard(worker, networks_[k < num_shards ? 0 : 1], k % num_shards, order);
-    if (k < num_shards) kl_[step % 2][static_cast<size_t>(k)] = worker.minibatch_sums.kl - kl;
+    sums_[step % 2][static_cast<size_t>(k)] =
+        RunShard(worker, networks_[k < num_shards ? 0 : 1], k % num_shards, order);
   }
   // with two workers each has a network to itself, and only the norm is exchanged
   const bool networks_are_shared = call_.num_workers > 2;
@@ -330,7 +320,7 @@ double PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
   return norm;
 }
 
-void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int64_t* order) {
+PpoSums PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int64_t* order) {
   float* gradient = network.gradients[static_cast<size_t>(shard)].data();
   // layers' gradients are written by the first block
   if (network.is_policy) {
@@ -340,13 +330,15 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
   const int64_t first = size * shard / call_.num_shards;
   const int64_t end = size * (shard + 1) / call_.num_shards;
   const int64_t num_counted = call_.hyper.num_counted();
+  PpoSums sums;
+  PpoSums ignored;
   for (int64_t begin = first, rows = 0; begin < end; begin += rows) {
     const bool counts = begin < num_counted;
     rows = std::min<int64_t>(block_rows_, (counts ? std::min(end, num_counted) : end) - begin);
-    PpoSums ignored;
     RunBlock(worker, network, order + begin, static_cast<int>(rows), begin == first, gradient,
-             counts ? worker.minibatch_sums : ignored);
+             counts ? sums : ignored);
   }
+  return sums;
 }
 
 void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows,
@@ -527,9 +519,7 @@ double PpoUpdate::GradientNorm(int64_t step) const {
 
 void PpoUpdate::AdaptRate(Worker& worker, int64_t step) const {
   if (call_.hyper.desired_kl <= 0.0F) return;
-  const auto& sums = kl_[step % 2];
-  const double sum = std::accumulate(sums.begin(), sums.begin() + call_.num_shards, 0.0);
-  worker.lr = AdaptedRate(call_.hyper, worker.lr, sum / call_.hyper.num_counted());
+  worker.lr = AdaptedRate(call_.hyper, worker.lr, Means(step).kl);
 }
 
 void PpoUpdate::Improve(int worker, int64_t step, double norm) {

@@ -113,12 +113,12 @@ class PpoUpdate {
 
   /// Does what the call says from these parameters on.
   void Run(const Call& call, const float* parameters);
-  /// The means of an epoch's last minibatch.
-  PpoSums Means(size_t epoch) const;
+  /// The means of a minibatch, added up in the order of its shards.
+  PpoSums Means(int64_t step) const;
   void Work(int worker);
   /// Returns the gradient's norm.
   double RunMinibatch(int worker, const int64_t* order, int64_t step);
-  void RunShard(Worker& worker, Network& network, int shard, const int64_t* order);
+  PpoSums RunShard(Worker& worker, Network& network, int shard, const int64_t* order);
   void RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows, bool first,
                 float* gradient, PpoSums& sums);
   /// Evaluates rows that begin with observations; returns block_rows_ rows of outputs.
@@ -154,8 +154,8 @@ class PpoUpdate {
   std::vector<Worker> workers_;
   // of each piece's gradient: while one step's are read, the next one's are written …
   std::vector<double> squares_[2];
-  std::array<double, kMaxShards> kl_[2]{};  // … and sums of each shard of the policy's
-  std::vector<double> grad_norms_;          // of each epoch's last minibatch
+  std::array<PpoSums, 2 * kMaxShards> sums_[2];  // … and of each shard, the policy's first
+  std::vector<PpoMetrics> metrics_;              // of each epoch's last minibatch
   Call call_{};
   double best_time_ = 0.0;     // of a minibatch by several workers [s] …
   int size_of_best_time_ = 0;  // … of so many samples

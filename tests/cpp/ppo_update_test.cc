@@ -70,8 +70,11 @@ TEST(PpoUpdate, DoesNotDependOnThreads) {
         ASSERT_EQ(metrics.size(), static_cast<size_t>(kEpochs));
         for (size_t i = 0; i < metrics.size(); ++i) {
           EXPECT_EQ(metrics[i].grad_norm, expected[i].grad_norm);
-          EXPECT_NEAR(metrics[i].means.policy_loss, expected[i].means.policy_loss, 1e-6);
-          EXPECT_NEAR(metrics[i].means.clipped, expected[i].means.clipped, 1e-9);
+          EXPECT_EQ(metrics[i].means.policy_loss, expected[i].means.policy_loss);
+          EXPECT_EQ(metrics[i].means.value_loss, expected[i].means.value_loss);
+          EXPECT_EQ(metrics[i].means.entropy, expected[i].means.entropy);
+          EXPECT_EQ(metrics[i].means.kl, expected[i].means.kl);
+          EXPECT_EQ(metrics[i].means.clipped, expected[i].means.clipped);
         }
       }
     }

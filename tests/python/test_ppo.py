@@ -54,6 +54,7 @@ def _parameters(ppo: PPO) -> torch.Tensor:
         ("tanh", ()),
         ("elu", (33, 5, 20)),
         ("silu", (40, 17)),
+        ("identity", (33, 5)),
         ("tanh", (300, 280)),  # lines of weights are copied
     ],
 )
@@ -198,7 +199,11 @@ def _in_bfloat16(network: MLP) -> Callable[[Tensor], Tensor]:
 
 @pytest.mark.parametrize("amp", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"env_id": "CartPole-v1"}, {"minibatch_size": 7}, {"minibatch_size": 512}]
+    "options",
+    [
+        *({}, {"env_id": "CartPole-v1"}, {"minibatch_size": 7}, {"minibatch_size": 512}),
+        {"minibatch_size": 512, "desired_kl": 0.01},
+    ],
 )
 def test_the_compiled_update_does_not_depend_on_the_number_of_threads(
     options: dict[str, Any], amp: bool
@@ -208,16 +213,17 @@ def test_the_compiled_update_does_not_depend_on_the_number_of_threads(
     results = []
     for num_threads in (1, 3, 7):
         ppo = _make(_config(num_threads=num_threads, num_steps=128, amp=amp, **options))
-        for _ in range(2):
-            ppo.iterate()
+        rows = [ppo.iterate() for _ in range(2)]
+        losses = [{k: v for k, v in row.items() if not k.startswith("time/")} for row in rows]
         packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), 128)))
         assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
         ppo.acceleration.accelerator._backward(packed)  # 512 rows, in eight parts or four
-        results.append((_parameters(ppo), ppo.flat.grad.clone()))
+        results.append((_parameters(ppo), ppo.flat.grad.clone(), losses))
         assert ppo.acceleration.accelerator.bfloat16 == amp
     assert results[0][1].any()
-    for parameters, gradient in results[1:]:
+    for parameters, gradient, losses in results[1:]:
         assert torch.equal(results[0][0], parameters) and torch.equal(results[0][1], gradient)
+        assert losses == results[0][2]
 
 
 def test_the_compiled_values_are_those_of_the_module() -> None:
