@@ -24,7 +24,7 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
+from pyfastenv.training.accelerators import Choice, Chooser, changed_functions, in_bfloat16
 
 NetworkFactory = Callable[[int, int], nn.Module]
 
@@ -153,7 +153,7 @@ class ActorCritic(ABC):
 
     def _choose(self) -> None:
         """To be called once networks and optimisers stand."""
-        if self.options.bfloat16:
+        if in_bfloat16(self.options.bfloat16, self.device):
             for module in self.networks.values():
                 if isinstance(module, MLP):
                     module.compute_in(torch.bfloat16)
@@ -251,11 +251,8 @@ class ActorCritic(ABC):
 
     def mixed_precision(self) -> torch.autocast:
         """The context that :attr:`options` ``.bfloat16`` means for networks that are not ours."""
-        return torch.autocast(
-            self.device.type,
-            torch.bfloat16,
-            enabled=self.options.bfloat16 and self.own_networks,
-        )
+        enabled = in_bfloat16(self.options.bfloat16, self.device) and self.own_networks
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
     def is_finite(self) -> bool:
         """Whether all policies are. Synchronises with the device."""

@@ -24,6 +24,7 @@ from pyfastenv.runs import seeds
 from pyfastenv.runs.options import POSITIVE, WIDTHS, Bound
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.training import distributed
+from pyfastenv.training.accelerators import in_bfloat16
 from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig
 
 C = TypeVar("C", bound="ActorValueConfig")
@@ -102,7 +103,7 @@ class ActorValue(OnPolicy[C]):
         self.flat = FlatParameters(trained)
         self.optimizer = FlatAdam(self.flat, lr=config.learning_rate, eps=1e-5)
         ours = [module for module in (self.policy, self.value) if isinstance(module, MLP)]
-        if config.amp:
+        if in_bfloat16(config.amp, self.device):
             for module in ours:
                 module.compute_in(torch.bfloat16)
         self.own_networks = len(ours) < 2

@@ -25,8 +25,8 @@ class LearnerConfig(RunConfig):
 
     amp: bool = False
     """Mixed precision: products of bfloat16 numbers, of all layers in compiled steps, else of those
-    between hidden layers; parameters and optimisers stay in float32. PPO's compiled epochs do
-    where they cannot be in bfloat16, and the output says why."""
+    between hidden layers; parameters and optimisers stay in float32. Without a GPU, AMX or
+    AVX512-BF16 all stays in float32, and the output says so."""
     accelerate: Literal["auto", "none", "compile", "native"] = field(
         default="auto", metadata=MAY_DIFFER
     )

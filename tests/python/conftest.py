@@ -48,6 +48,15 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+@pytest.fixture
+def in_software(monkeypatch: pytest.MonkeyPatch) -> str:
+    """PyTorch rounds to bfloat16 on every processor; the unit that multiplies such numbers."""
+    core = pytest.importorskip("pyfastenv._core")
+    unit = str(core.bfloat16_unit())
+    monkeypatch.setattr(core, "bfloat16_unit", lambda: unit or "software")
+    return unit
+
+
 @pytest.fixture(autouse=True)
 def _same_torch() -> None:
     """PyTorch's random numbers and threads do not depend on the tests before.

@@ -55,7 +55,7 @@ def test_moments_that_have_faded_are_zero() -> None:
         assert (torch.tensor(least) * 0.5 > 0.0).all()
 
 
-def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
+def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches(in_software: str) -> None:
     """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
     options = {"hidden_sizes": (64, 64), "num_steps": 256, "total_steps": 100_000}
     trained = make(small("ppo", env_id="HalfCheetah-v5", **options))
@@ -65,7 +65,7 @@ def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
     packed = packed[trained._order(len(packed))]
     size = sum(each.numel() for each in trained.policy.parameters())
     gradients: list[list[Tensor]] = []
-    compiled = [(True, "native")] if _core.bfloat16_unit() else []  # else in float32
+    compiled = [(True, "native")] if in_software else []
     for amp, accelerate in ((False, "none"), (True, "none"), *compiled):
         other = make(replace(trained.config, amp=amp, accelerate=accelerate))
         other.flat.parameter.data.copy_(trained.flat.parameter)
@@ -91,7 +91,7 @@ def test_in_bfloat16_a_trained_ppo_is_apart_by_less_than_minibatches() -> None:
     ],
 )
 def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches(
-    name: str, options: dict[str, Any]
+    name: str, options: dict[str, Any], in_software: str
 ) -> None:
     """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
     shared = {"batch_size": 64, "num_envs": 4, "buffer_size": 10_000, "updates_per_step": 1.0}
@@ -99,12 +99,12 @@ def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches(
     while trained.global_step < trained.config.total_steps:
         trained.iterate()
     assert trained.learner.policy_optimizer.num_steps > 300
-    ways = ((False, "none"), (True, "none"), (True, "native"))
-    exact, plain, compiled = (
+    ways = [(False, "none"), (True, "none"), *([(True, "native")] if in_software else [])]
+    exact, *rounded = (
         make(replace(trained.config, amp=amp, accelerate=accelerate)).learner
         for amp, accelerate in ways
     )
-    assert ("bfloat16" in compiled.choice.name) == bool(_core.bfloat16_unit())
+    assert all("bfloat16" in learner.choice.name for learner in rounded[1:])
 
     def gradients(learner: Any, rows: Tensor, noise: Tensor) -> dict[str, Tensor]:
         learner.load_state_dict(trained.learner.state_dict())
@@ -118,7 +118,7 @@ def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches(
     wanted = [gradients(exact, *pair) for pair in pairs]
     for name in wanted[0]:
         others = [distance(a[name], b[name]) for a, b in pairwise(wanted)]
-        for learner in (plain, compiled):
+        for learner in rounded:
             found = [gradients(learner, *pair)[name] for pair in pairs]
             ours = [distance(a, b[name]) for a, b in zip(found, wanted, strict=True)]
             assert 1e-4 < median(ours) < 0.5 * median(others)
@@ -338,7 +338,7 @@ def test_each_option_is_what_it_says() -> None:
     unit = _core.bfloat16_unit()
     amp = make(small("ppo", amp=True, normalize_obs=False))  # in float32: plain bfloat16 is slow
     assert amp.acceleration.name == "epochs compiled in C++"
-    why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16"
+    why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16, so in float32"
     assert amp.acceleration.note == (
         "Gradient steps in epochs compiled in C++ (why not epochs compiled in C++, in bfloat16"
         f"{f' ({unit})' if unit else ''}: {why_not})"
@@ -355,6 +355,25 @@ def test_each_option_is_what_it_says() -> None:
     assert apart.name == "written-out gradients"
     if _core.bfloat16_unit():
         assert "bfloat16" in apart.note and "where policy and critic see the same)" in apart.note
+
+
+@pytest.mark.parametrize("name", ["ppo", "sac", "flashsac", "mbpo"])
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_mixed_precision_in_software_would_be_slow_and_is_float32(
+    name: str, accelerate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing multiplies bfloat16 numbers an iteration has the same bits with it."""
+    monkeypatch.setattr(_core, "bfloat16_unit", lambda: "")
+    rows = []
+    for amp in (False, True):
+        algorithm = make(small(name, amp=amp, accelerate=accelerate))
+        row: dict[str, float] = {}
+        while not any(key.startswith("loss/") for key in row):
+            row = algorithm.iterate()
+        rows.append({key: value for key, value in row.items() if not key.startswith("time/")})
+        note = algorithm.acceleration.note
+        assert ("so in float32" in note) == (amp and accelerate == "native")
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.slow

@@ -218,9 +218,11 @@ def test_the_policy_steps_every_other_time() -> None:
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])
-def test_steps_in_bfloat16_are_near(accelerate: str) -> None:
+def test_steps_in_bfloat16_are_near(accelerate: str, in_software: str) -> None:
+    if accelerate == "native" and not in_software:
+        pytest.skip("neither AMX nor AVX512-BF16")
     exact, rounded = learner_of((3, 4)), learner_of((3, 4), amp=True, accelerate=accelerate)
-    compiled = accelerate == "native" and bool(_core.bfloat16_unit())
+    compiled = accelerate == "native"
     assert isinstance(rounded.choice.accelerator, CompiledNetworks) == compiled
     metrics = torch.zeros(2, len(exact.metrics), 2)
     for i in range(3):

@@ -21,7 +21,7 @@ from pyfastenv.nn.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Choice, Chooser
+from pyfastenv.training.accelerators import Choice, Chooser, in_bfloat16
 from pyfastenv.training.changes import as_written
 
 # rows of each network that are evaluated at a time: activations stay in the second-level cache
@@ -131,7 +131,7 @@ class EnsembleDynamics:
         self.input_mean = torch.zeros(self.num_seeds, 1, num_inputs, device=self.device)
         self.input_std = torch.ones_like(self.input_mean)
         self.elites = torch.arange(options.num_elites, device=self.device).repeat(self.num_seeds, 1)
-        if options.bfloat16:
+        if in_bfloat16(options.bfloat16, self.device):
             self.network.compute_in(torch.bfloat16)
         self._chooser: Chooser[EnsembleDynamics] = Chooser(
             self,

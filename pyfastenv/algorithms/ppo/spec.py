@@ -33,7 +33,7 @@ from pyfastenv.runs.options import (
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.tasks.language.symmetry import Mirror
 from pyfastenv.training import distributed
-from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
+from pyfastenv.training.accelerators import Choice, Chooser, changed_functions, in_bfloat16
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
@@ -484,7 +484,8 @@ class PPO(ActorValue[Config]):
     def _evaluate(self, rows: Tensor) -> tuple[Columns, Tensor, Tensor]:
         """A minibatch's columns, the policy's outputs ``(B, outputs)`` and values ``(B,)``."""
         columns = self._columns(rows)
-        own = self.own_networks and self.config.amp  # what MLP.compute_in does for ours
+        # what MLP.compute_in does for ours
+        own = self.own_networks and in_bfloat16(self.config.amp, self.device)
         precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
         with span("forward"), learning(self.policy, self.value), precision:
             outputs = self.policy(columns.policy_obs[None])[0].float()
