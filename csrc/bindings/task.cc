@@ -13,6 +13,7 @@
 #include "bindings/numpy_interop.h"
 #include "envs/task_draws.h"
 #include "envs/task_symbols.h"
+#include "mujoco/owned.h"
 
 namespace pyfastenv {
 
@@ -34,13 +35,6 @@ std::string EncodeException(const void* exception) {
   return info == nullptr || info->pickle == nullptr
              ? std::string()
              : std::string(info->pickle, static_cast<size_t>(info->size));
-}
-
-// The task's own copy of a mujoco.MjModel at this address.
-SharedModel CopyModel(uintptr_t address) {
-  const mjModel* copy = mj_copyModel(nullptr, reinterpret_cast<const mjModel*>(address));
-  if (copy == nullptr) throw std::bad_alloc();
-  return {copy, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); }};
 }
 
 InfoField::Type ToInfoType(const std::string& dtype) {
@@ -137,7 +131,8 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("observation", functions[3]);
   read.CheckAllRead();
 
-  task->model = CopyModel(model);
+  // its own of the mujoco.MjModel at this address
+  task->model = CopyModel(*reinterpret_cast<const mjModel*>(model));
   task->parts = cameras ? ModelParts::kAll : ModelParts::kPhysics;
   task->action_dtype = action_dtype == "float32" ? DType::kFloat32 : DType::kFloat64;
   task->params.assign(params.data(), params.data() + params.size());

@@ -32,9 +32,7 @@ bool HasWarned(const mjData& d) {
 }  // namespace
 
 ConstraintSolver::ConstraintSolver(std::shared_ptr<const mjModel> model, const LaneStepper& lanes)
-    : model_(std::move(model)), header_(*model_), lanes_(lanes), data_(mj_makeData(model_.get())) {
-  if (data_ == nullptr) throw std::bad_alloc();
-}
+    : model_(std::move(model)), header_(*model_), lanes_(lanes), data_(MakeData(*model_)) {}
 
 ConstraintCall ConstraintSolver::call() { return {this, data_->eq_active, Solve}; }
 

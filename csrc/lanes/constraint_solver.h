@@ -13,6 +13,7 @@
 
 #include "lanes/fields.h"
 #include "lanes/tables.h"
+#include "mujoco/owned.h"
 
 namespace pyfastenv::lanes {
 
@@ -20,7 +21,7 @@ class LaneStepper;
 
 class ConstraintSolver {
  public:
-  /// `lanes` is asked for fields and contacts, and stays. Throws std::bad_alloc.
+  /// `lanes` is asked for fields and contacts, and stays. Throws MujocoError.
   ConstraintSolver(std::shared_ptr<const mjModel> model, const LaneStepper& lanes);
 
   /// The function that the stages call. Until this object is gone.
@@ -36,13 +37,10 @@ class ConstraintSolver {
   bool Run(const F& call);
   void ListRows();
 
-  struct DeleteData {
-    void operator()(mjData* data) const { mj_deleteData(data); }
-  };
   std::shared_ptr<const mjModel> model_;
   mjModel header_;  // with the numbers of the lane that is asked about
   const LaneStepper& lanes_;
-  std::unique_ptr<mjData, DeleteData> data_;
+  DataPointer data_;
   std::vector<SolvedRow> rows_;
 };
 

@@ -49,9 +49,8 @@ NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tab
       tables_(tables),
       separation_(*model_, tables_),
       rays_(*model_, tables_),
-      data_(mj_makeData(model_.get())),
-      touching_(mj_makeData(&TwoSpheres())) {
-  if (data_ == nullptr || touching_ == nullptr) throw std::bad_alloc();
+      data_(MakeData(*model_)),
+      touching_(MakeData(TwoSpheres())) {
   mj_kinematics(&TwoSpheres(), touching_.get());
   of_lanes_.fill(model_.get());
   geom_size_.resize(3 * static_cast<size_t>(model_->ngeom));

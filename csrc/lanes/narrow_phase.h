@@ -18,12 +18,13 @@
 #include "lanes/rays.h"
 #include "lanes/separation.h"
 #include "lanes/tables.h"
+#include "mujoco/owned.h"
 
 namespace pyfastenv::lanes {
 
 class NarrowPhase {
  public:
-  /// `tables` and its pairs are those of the model, and stay. Throws std::bad_alloc.
+  /// `tables` and its pairs are those of the model, and stay. Throws MujocoError.
   NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables);
 
   /// The function that the stages call. Until this object is gone.
@@ -52,17 +53,14 @@ class NarrowPhase {
   template <class F>
   bool Run(const F& call);
 
-  struct DeleteData {
-    void operator()(mjData* data) const { mj_deleteData(data); }
-  };
   std::shared_ptr<const mjModel> model_;
   std::array<const mjModel*, kMaxWidth> of_lanes_{};
   mjModel header_;  // of the lane that is asked about
   const Tables& tables_;
   Separation separation_;
   Rays rays_;
-  std::unique_ptr<mjData, DeleteData> data_;
-  std::unique_ptr<mjData, DeleteData> touching_;  // of two spheres that do
+  DataPointer data_;
+  DataPointer touching_;  // of two spheres that do
   bool has_cleared_buffer_ = false;
   std::vector<ListedContact> listed_;
   std::vector<mjtNum> geom_size_;  // that a ray meets

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <new>
 #include <numeric>
 
 #include "lanes/bounding_volumes.h"
@@ -12,6 +11,7 @@
 #include "lanes/model_trees.h"
 #include "lanes/number_access.h"
 #include "lanes/self_check.h"
+#include "mujoco/owned.h"
 
 namespace pyfastenv::lanes {
 
@@ -205,8 +205,7 @@ void Plan::SetSizes(const mjModel& m) {
   t.has_fluid = m.opt.density > 0 || m.opt.viscosity > 0;
   t.has_wind = t.Varies(Number::opt_wind) ||
                std::any_of(m.opt.wind, m.opt.wind + 3, [](mjtNum x) { return x != 0; });
-  const bool weightless = !t.Varies(Number::opt_gravity) && m.opt.gravity[0] == 0 &&
-                          m.opt.gravity[1] == 0 && m.opt.gravity[2] == 0;
+  const bool weightless = !t.Varies(Number::opt_gravity) && mju_norm3(m.opt.gravity) == 0;
   t.has_gravcomp = m.flg_gravcomp && !weightless && !IsOff(m, mjDSBL_GRAVITY);
   t.passive = !IsOff(m, mjDSBL_SPRING) || !IsOff(m, mjDSBL_DAMPER);
   t.actuation = !IsOff(m, mjDSBL_ACTUATION);
@@ -506,9 +505,7 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
 
 void Plan::KeepModel(const mjModel& whole) {
   if (kept_model_ != nullptr) return;
-  kept_model_ = {mj_copyModel(nullptr, &whole),
-                 [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
-  if (kept_model_ == nullptr) throw std::bad_alloc();
+  kept_model_ = CopyModel(whole);
 }
 
 namespace {

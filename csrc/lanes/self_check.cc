@@ -9,7 +9,7 @@
 #include "lanes/lane_stepper.h"
 #include "lanes/own_numbers.h"
 #include "lanes/start_states.h"
-#include "mujoco/error_trap.h"
+#include "mujoco/owned.h"
 
 namespace pyfastenv::lanes {
 
@@ -19,10 +19,6 @@ constexpr int kMostTrajectories = 160;
 constexpr int kSteps = 8;
 constexpr int kFewestSteps = 3;        // of one group, whatever they take
 constexpr int64_t kWork = 13'000'000;  // of mj_step; lanes take half as long
-
-struct DeleteData {
-  void operator()(mjData* data) const { mj_deleteData(data); }
-};
 
 // Pairs of geoms for which lanes ask MuJoCo, whose collision functions are what takes longest in
 // models of meshes.
@@ -55,7 +51,7 @@ class Trial {
  public:
   Trial(const mjModel& model, std::span<const std::shared_ptr<const Plan>> plans)
       : m_(model),
-        data_(mj_makeData(&model)),
+        data_(MakeData(model)),
         tables_(plans.back()->tables()),
         size_(static_cast<size_t>(tables_.row.size)),
         width_(plans.back()->width()),
@@ -68,7 +64,6 @@ class Trial {
 
   // Returns what differed first.
   std::string Run() {
-    if (data_ == nullptr) return "MuJoCo could not allocate mjData";
     StartStates starts(m_, *data_, *lanes_.back());
     for (int first = 0; first < kMostTrajectories; first += width_) {
       for (int l = 0; l < width_; ++l) numbers_.Draw(l, 0.2, random_);
@@ -126,7 +121,7 @@ class Trial {
   }
 
   const mjModel& m_;
-  const std::unique_ptr<mjData, DeleteData> data_;
+  const DataPointer data_;
   const Tables& tables_;
   const size_t size_;
   const int width_;  // of the widest plan

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "mujoco/error_trap.h"
 #include "mujoco/model_features.h"
+#include "mujoco/owned.h"
 #include "mujoco/version.h"
 
 namespace pyfastenv {
@@ -67,11 +67,9 @@ Workspace::Workspace(SharedModel model, ModelParts parts)
 Workspace::~Workspace() { mj_deleteData(data_); }
 
 void Workspace::MakeData() {
-  mjData* data = nullptr;
-  Trapped([&] { data = mj_makeData(&model_); });
-  if (data == nullptr) throw MujocoError("MuJoCo could not allocate mjData");
+  DataPointer data = pyfastenv::MakeData(model_);
   mj_deleteData(data_);
-  data_ = data;
+  data_ = data.release();
   broken_ = false;
 }
 

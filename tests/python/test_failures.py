@@ -741,3 +741,26 @@ def test_mujoco_in_another_site_folder(tmp_path: pathlib.Path) -> None:
     assert spec is not None and spec.origin is not None
     (other / "mujoco").symlink_to(pathlib.Path(spec.origin).parent)
     assert import_error(site, other) == f"imported {BUILT}"
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+SCARCE = """
+import resource, pyfastenv
+pyfastenv.make_vec("HalfCheetah-v5", 4).reset(seed=0)
+for spare in range(10, 80, 10):
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + spare * 2**20, resource.RLIM_INFINITY))
+    try:
+        pyfastenv.make_vec("Humanoid-v5", 4, num_threads=1)
+    except (MemoryError, RuntimeError, ValueError):
+        print("refused", end=" ")
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(pyfastenv.make_vec("Humanoid-v5", 4).reset(seed=0)[0].shape)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_lack_of_memory_does_not_end_the_process(tmp_path: pathlib.Path) -> None:
+    """MuJoCo ends it where it finds none, unless its errors are caught."""
+    assert run_script(SCARCE, cwd=tmp_path).endswith("(4, 348)\n")  # MuJoCo writes a log

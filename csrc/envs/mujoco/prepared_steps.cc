@@ -8,7 +8,7 @@
 #include "lanes/contacts.h"
 #include "lanes/number_access.h"
 #include "lanes/sensors.h"
-#include "mujoco/error_trap.h"
+#include "mujoco/owned.h"
 
 namespace pyfastenv {
 
@@ -216,9 +216,7 @@ std::string PreparedSteps::Locate(const Step& step, const mjModel& model,
                                   const lanes::Difference& at_end) const {
   const int width = step.stepper->width();
   const std::string of = " of an environment's step of " + std::to_string(frame_skip_);
-  mjData* made = nullptr;
-  Trapped([&] { made = mj_makeData(&model); });
-  const std::unique_ptr<mjData, void (*)(mjData*)> data(made, mj_deleteData);
+  const DataPointer data = MakeData(model);
   const auto plan = std::find_if(steppers_.begin(), steppers_.end(),
                                  [&](const auto& s) { return s.get() == step.stepper; });
   lanes::LaneStepper& stepper = **plan;
@@ -229,7 +227,7 @@ std::string PreparedSteps::Locate(const Step& step, const mjModel& model,
     number += field.size;
   }
   std::vector<double> ours = step.before, reference = step.before;
-  for (int substep = 0; substep < frame_skip_ && data != nullptr; ++substep) {
+  for (int substep = 0; substep < frame_skip_; ++substep) {
     for (std::vector<double>* row : {&ours, &reference}) {
       std::copy_n(ControlAt(step, substep), num_controls_, row->data() + layout_.ctrl);
     }
