@@ -388,7 +388,8 @@ std::string Derivation::UnusualNumber(const Tables& t, const Numbers& n, bool al
     if (IsRange(Number::name) && InvertedRange(n.name, size)) {                         \
       return "inverted ranges in " #field;                                              \
     }                                                                                   \
-    if (Number::name == Number::body_quat && ShortQuaternion(n.name, size)) {           \
+    if ((Number::name == Number::body_quat || Number::name == Number::geom_quat) &&     \
+        ShortQuaternion(n.name, size)) {                                                \
       return "quaternions of no length in " #field;                                     \
     }                                                                                   \
   }
@@ -404,9 +405,10 @@ bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
     if ((n.body_subtreemass[b] < mjMINVAL) != t.body[b].massless) return false;
     if (InFluid(n, b) != t.body[b].in_fluid) return false;
   }
-  const auto is_zero = [](double x) { return x == 0; };
-  if (t.has_gravcomp && t.Varies(Number::opt_gravity) &&
-      std::all_of(n.opt_gravity, n.opt_gravity + 3, is_zero)) {
+  // then, too, a fluid has forces on ellipsoids
+  if (t.Varies(Number::opt_density) && *n.opt_density < 0) return false;
+  if (t.Varies(Number::opt_viscosity) && *n.opt_viscosity < 0) return false;
+  if (t.has_gravcomp && t.Varies(Number::opt_gravity) && mju_norm3(n.opt_gravity) == 0) {
     return false;
   }
   if (t.integrator == Integrator::kEuler && t.implicit_damping && t.Varies(Number::dof_damping) &&

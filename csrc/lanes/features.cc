@@ -115,7 +115,8 @@ std::string Options(const mjModel& m) {
   }
   if (opt.cone != mjCONE_PYRAMIDAL && opt.cone != mjCONE_ELLIPTIC) return "this friction cone";
   if (!(opt.impratio < 1e100)) return "an impratio whose square may be infinite";
-  const bool fluid = opt.density > 0 || opt.viscosity > 0;
+  if (!(opt.ccd_tolerance >= 0)) return "a negative ccd_tolerance";
+  const bool fluid = opt.density != 0 || opt.viscosity != 0;
   for (int g = 0; fluid && g < m.ngeom; ++g) {
     if (m.geom_fluid[mjNFLUID * g] > 0) return "the ellipsoid fluid model";
   }
@@ -238,6 +239,15 @@ std::string Shapes(const mjModel& m) {
   return {};
 }
 
+// Whether MuJoCo finds the contacts of such shapes step by step.
+bool IsIterated(const mjModel& m, const GeomPair& pair) {
+  const auto curved = [&](int geom) {
+    const int type = m.geom_type[geom];
+    return type == mjGEOM_ELLIPSOID || type == mjGEOM_CYLINDER || type == mjGEOM_MESH;
+  };
+  return m.geom_type[pair.geom1] != mjGEOM_PLANE && (curved(pair.geom1) || curved(pair.geom2));
+}
+
 std::string Contacts(const mjModel& m) {
   for (const GeomPair& pair : CandidatePairs(m)) {
     const auto that = [&](const char* what) {
@@ -249,6 +259,9 @@ std::string Contacts(const mjModel& m) {
       return that("signed distance fields");
     }
     const ContactSource contact = SourceOfContact(m, pair);
+    if (contact.margin + contact.gap < 0 && IsIterated(m, pair)) {
+      return that("a negative margin and gap of shapes that MuJoCo collides by iteration");
+    }
     mjtNum solref[mjNREF], solimp[mjNIMP];
     CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
     if (!KnownReference(solref)) return that("solref in a mixed format");

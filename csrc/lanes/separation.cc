@@ -55,7 +55,7 @@ class Mesh {
       from = vertex;
       for (const int* next = edges_ + first_edge_[from]; *next >= 0; ++next) {
         const double reach = Along(d, *next);
-        if (reach <= most) continue;
+        if (!(reach > most)) continue;  // nor where it is not a number
         most = reach;
         vertex = *next;
       }

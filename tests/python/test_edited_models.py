@@ -222,6 +222,37 @@ def test_equalities_switched_between_two_calls() -> None:
         outcome(copy.deepcopy(model), 4)
 
 
+ON_A_BOX = """<mujoco><worldbody><geom type="box" size="1 1 .1"/><body pos="0 0 .19"><freejoint/>
+  <geom type="{shape}" size=".1 .1 .1" {range}/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("range_", ['gap="-0.01"', 'margin="-0.01"', 'margin="0.01" gap="-0.02"'])
+@pytest.mark.parametrize("shape", ["box", "capsule", "cylinder", "ellipsoid"])
+def test_contacts_that_begin_under_the_surface(shape: str, range_: str) -> None:
+    text = ON_A_BOX.format(shape=shape, range=range_)
+    refusal = outcome(mujoco.MjModel.from_xml_string(text), 5)
+    assert ("a negative margin and gap" in refusal) == (shape in ("cylinder", "ellipsoid"))
+
+
+def test_an_accuracy_below_zero_is_refused() -> None:
+    model = mujoco.MjModel.from_xml_string(ON_A_BOX.format(shape="sphere", range=""))
+    model.opt.ccd_tolerance = -1e-4
+    assert outcome(model, 6) == "lanes do not do a negative ccd_tolerance"
+
+
+def test_directions_that_are_no_numbers_end() -> None:
+    """Squares of such lengths overflow, and so do directions from one mesh to another."""
+    corners = "0 0 0  1 0 0  0 1 0  0 0 1  1 1 1  .2 .3 1.2"
+    meshes = "".join(f"<mesh name='m{i}' vertex='{corners}' scale='.1 .1 .1'/>" for i in (0, 1))
+    body = "<body pos='0 0 {i}'><freejoint/><geom type='mesh' mesh='m{i}'/></body>"
+    bodies = "".join(body.format(i=i) for i in (0, 1))
+    model = mujoco.MjModel.from_xml_string(
+        f"<mujoco><asset>{meshes}</asset><worldbody>{bodies}</worldbody></mujoco>"
+    )
+    model.geom_quat *= 1e80
+    outcome(model, 7)
+
+
 # ---- numbers and places that random ones never are -----------------------------------------------
 
 TWO_SPHERES = """<mujoco><option gravity="0 0 0"/><worldbody>
