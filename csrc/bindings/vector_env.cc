@@ -130,6 +130,10 @@ class PyVectorEnv {
     options.identity = arguments.env_id + (task ? task->identity : "") + '(' + params.Identity() +
                        ')' + first->spec().model_path + arguments.autoreset_mode +
                        std::to_string(options.max_episode_steps);
+    const std::string& path = first->spec().model_path;
+    if (!task && !path.empty() && !path.starts_with(arguments.assets_dir)) {
+      options.identity += ModelDigest(*models.Load(path));  // of a file that may be edited
+    }
     if (!arguments.pixels.is_none()) {
       const Pixels pixels = ReadPixels(arguments.pixels);
       if (first->spec().model_path.empty()) {

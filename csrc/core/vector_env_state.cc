@@ -35,7 +35,7 @@ void VectorEnv::SetState(std::span<const int32_t> ids, std::span<const uint8_t> 
     if (EnvStore::FingerprintOf(states.data() + i * bytes) != expected) {
       throw BadValue("state: row ", i,
                      ": expected a state of such an environment (same id, arguments, "
-                     "autoreset_mode, obs_dtype and model fields)");
+                     "contents of the model's file, autoreset_mode, obs_dtype and model fields)");
     }
   }
   for (size_t i = 0; i < ids.size(); ++i) store_.SetState(ids[i], states.data() + i * bytes);

@@ -34,6 +34,14 @@ SharedModel LoadModel(const std::string& path) {
   return {model, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); }};
 }
 
+std::string ModelDigest(const mjModel& model) {
+  std::string bytes(static_cast<size_t>(mj_sizeModel(&model)), '\0');
+  mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size()));
+  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3ULL;
+  return std::to_string(hash);
+}
+
 std::string ModelCache::Resolve(const std::string& xml_file) const {
   if (xml_file.find('/') != std::string::npos) return xml_file;
   return (std::filesystem::path(assets_dir_) / xml_file).string();

@@ -27,6 +27,9 @@ enum class ModelParts { kPhysics, kAll };
 /// Throws UsageError: kFileNotFound, or kValue with MuJoCo's message if it does not compile.
 SharedModel LoadModel(const std::string& path);
 
+/// A hash of everything in a model.
+std::string ModelDigest(const mjModel& model);
+
 /// The models of one vector environment; not synchronised.
 class ModelCache {
  public:

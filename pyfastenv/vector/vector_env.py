@@ -816,8 +816,9 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         how = _remake, (type(self), self._arguments, self.spec)
         if self.closed:
             return how
+        states = self.get_state()
         spaces = self.single_action_space, self.action_space  # with what they draw from
-        return *how, (self.own_values(), self.get_state(), self._seeds, spaces)
+        return *how, (self.own_values(), states, self._seeds, spaces)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         values, states, self._seeds, spaces = state
@@ -836,10 +837,11 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         if seed is None:
             return None
         try:
-            if isinstance(seed, Sequence | np.ndarray):
+            if not isinstance(seed, bytes) and isinstance(seed, Sequence | np.ndarray):
                 seeds = [None if s is None else operator.index(s) for s in seed]
             else:
-                seeds = [operator.index(seed) + i for i in range(self.num_envs)]
+                first = operator.index(seed)  # type: ignore[arg-type]
+                seeds = [first + i for i in range(self.num_envs)]
         except TypeError:
             raise TypeError(
                 f"seed: expected an int, {self.num_envs} ints or None, got {seed!r}"

@@ -1,9 +1,12 @@
 """Snapshots: an environment restored from one goes on bit for bit as the original did."""
 
-import pathlib
+import copy
+import pickle
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from parity import MODES, assert_same
@@ -17,6 +20,7 @@ from trajectories import (
 )
 
 import pyfastenv
+from pyfastenv.errors import BusyError
 
 NUM_ENVS = 6
 LIMIT = 25
@@ -238,7 +242,7 @@ def test_states_with_other_model_fields_are_refused() -> None:
             into.set_state(state)
 
 
-def test_states_in_any_memory_layout_and_from_a_file(tmp_path: pathlib.Path) -> None:
+def test_states_in_any_memory_layout_and_from_a_file(tmp_path: Path) -> None:
     envs = make("HalfCheetah-v5")
     envs.reset(seed=0)
     state = envs.get_state()
@@ -272,3 +276,27 @@ def test_snapshots_belong_to_equal_arguments(
     assert (same.get_state() == state).all()
     with pytest.raises(ValueError, match="same id, arguments"):
         different.set_state(state)
+
+
+def test_snapshots_and_copies_belong_to_the_contents_of_the_model_file(tmp_path: Path) -> None:
+    """A file that has been edited is another robot."""
+    original = Path(gymnasium.__file__).parent / "envs/mujoco/assets/hopper.xml"
+    file = tmp_path / "hopper.xml"
+    file.write_text(original.read_text())
+    envs = pyfastenv.make_vec("Hopper-v5", 2, xml_file=str(file))
+    envs.reset(seed=0)
+    state, pickled = envs.get_state(), pickle.dumps(envs)
+    assert_same(pickle.loads(pickled).get_state(), state)
+    file.write_text(original.read_text().replace('size="0.05', 'size="0.06'))
+    edited = pyfastenv.make_vec("Hopper-v5", 2, xml_file=str(file))
+    for copied in (lambda: edited.set_state(state), lambda: pickle.loads(pickled)):
+        with pytest.raises(ValueError, match="contents of the model's file"):
+            copied()
+
+
+def test_a_copy_while_steps_are_under_way_says_what_waits() -> None:
+    envs = make("CartPole-v1")
+    envs.async_reset(seed=0)
+    with pytest.raises(BusyError, match=r"^get_state: "):
+        copy.deepcopy(envs)
+    envs.recv(NUM_ENVS)
