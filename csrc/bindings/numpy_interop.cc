@@ -279,7 +279,8 @@ InputArray ReadActionValues(py::handle object, const char* name, const Expected&
 
 InputArray ReadIntegers(py::handle object, const char* name, const Expected& expected) {
   const py::object array = ToArray(object, name);
-  if (!PyArray_ISINTEGER(AsArray(array))) ThrowType(name, expected(), array);
+  auto* a = AsArray(array);
+  if (!PyArray_ISINTEGER(a) && PyArray_SIZE(a) != 0) ThrowType(name, expected(), array);
   // uint64 too: what does not fit turns negative, which no id and no action is
   return Convert(array, NPY_INT64, DType::kInt64, NPY_ARRAY_FORCECAST);
 }

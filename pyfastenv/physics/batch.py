@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv import _core
-from pyfastenv.physics.arguments import check_control_spec, check_count
+from pyfastenv.physics.arguments import check_control_spec, check_count, check_data
 from pyfastenv.physics.batch_fields import (
     DATA_FIELDS,
     MODEL_FIELDS,
@@ -573,9 +573,13 @@ class Batch:
             sim: Which.
             data: An MjData of the batch's sizes, to be written; None: a new one. Unless persistent,
                 ``mj_forward`` computes what is not state.
+
+        Raises:
+            ValueError: ``data`` is of a model of other sizes.
         """
         sim = self._sim(sim)
         data = mujoco.MjData(self.model) if data is None else data
+        check_data(data, self.model)
         if self.persistent:
             mujoco.mj_copyData(data, self.model, self._data[sim])
         mujoco.mj_setState(self.model, data, self.state[sim], _ROW)
@@ -614,9 +618,10 @@ class Batch:
         return self.nsim if selected is None else len(selected)
 
     def _sim(self, sim: int) -> int:
-        if not 0 <= sim < self.nsim:
+        number = operator.index(sim)
+        if not 0 <= number < self.nsim:
             raise IndexError(f"sim: expected one in [0, {self.nsim}), got {sim}")
-        return int(sim)
+        return number
 
     def _recorded(self, item: str | int) -> tuple[Array, int]:
         """An array like a step's record, and its bits of mjtState if it is part of the state."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, cast
 
 import gymnasium
@@ -209,7 +210,8 @@ def rollout(
 
     Raises:
         ValueError: The policy does not fit the environments, or has NaN parameters; autoreset is
-            disabled; ``out`` has wrong shapes or dtypes. No environment has moved.
+            disabled; ``out`` has wrong shapes or dtypes, or two of its tensors share memory. No
+            environment has moved.
         IndexError: A policy_id out of range.
         ResetNeededError: Before the first reset, or after an interrupted call.
         EnvError: Environments raised, or their policy gave NaN; they are in the state before the
@@ -227,6 +229,9 @@ def rollout(
     if out is None:
         out = RolloutBatch.allocate(envs, num_steps)
     arrays = {name: tensor.numpy() for name, tensor in out.tensors().items()}
+    for (name, array), (other, its) in combinations(arrays.items(), 2):
+        if np.shares_memory(array, its):
+            raise ValueError(f"out: {name} and {other} share memory")
     ids = None if policy_id is None else np.asarray(policy_id)
     try:
         out.episodes = _episodes(envs.run_rollout(policy, ids, num_steps, arrays))

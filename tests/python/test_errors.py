@@ -157,6 +157,7 @@ BAD_IDS = [
     ([0, 2**40], IndexError, ("expected ids from 0 to 3", f"got {2**40}")),
     ([2, 1, 2], ValueError, ("environment 2", "twice")),
     (np.array([], np.int64), ValueError, ("at least one",)),
+    ([], ValueError, ("at least one",)),
     ([0.0, 1.0], TypeError, ("vector of integers", "float64")),
     ([True, False], TypeError, ("vector of integers", "bool")),
     (["0"], TypeError, ("vector of integers",)),
@@ -188,6 +189,7 @@ def of_resets() -> Iterator[Case]:
         (1.5, TypeError, ("seed", "1.5")),
         ([0, 1, 2, 3.5], TypeError, ("seed", "3.5")),
         ("seed", TypeError, ("seed: expected",)),
+        (b"1234", TypeError, ("seed: expected",)),
         ([0, 1, 2], ValueError, ("seed", "expected 4", "got 3")),
         ([], ValueError, ("seed", "expected 4", "got 0")),
     ]:

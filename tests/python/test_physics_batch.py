@@ -444,6 +444,46 @@ def test_gravity_that_comes_later() -> None:
     assert (batch.qpos[:, :3] == 0.0).all()
 
 
+ELLIPSOID = """<mujoco><worldbody><body><joint axis="1 0 0"/><geom type="ellipsoid" mass="1"
+  size=".1 .2 .3" pos=".1 .2 .3" fluidshape="ellipsoid"/></body></worldbody></mujoco>"""
+LIFTED = """<mujoco><option gravity="0 0 -9.81"/><worldbody><body gravcomp="2">
+  <joint axis="0 1 0"/><geom pos=".3 0 0" size=".1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        (ELLIPSOID, "opt.viscosity", -1.0),
+        (ELLIPSOID, "opt.density", -1.0),
+        (LIFTED, "opt.gravity", [0.0, 0.0, 1e-200]),  # whose length is 0
+    ],
+)
+def test_options_that_switch_forces_on_and_off(text: str, field: str, value: Any) -> None:
+    model, nsim = from_text(text), 16
+    batch = physics.Batch(model, nsim, 1)
+    own = batch.expand(field)
+    batch.qvel[:] = np.random.default_rng(0).normal(size=batch.qvel.shape)
+    batch.step(nstep=200)
+    own[::2] = value
+    models = [batch.get_model(sim) for sim in range(nsim)]
+    assert_equals_mj_step(batch, models, [(np.empty((nsim, 0)), n) for n in (20, 1)])
+
+
+def test_data_of_another_model_is_refused() -> None:
+    bodies = "<body><freejoint/><geom size='.1'/></body>" * 9
+    batch = physics.Batch(from_text(f"<mujoco><worldbody>{bodies}</worldbody></mujoco>"), 4, 1)
+    data = mujoco.MjData(from_text(WEIGHTLESS))
+    with pytest.raises(ValueError, match=r"^data: it is of a model of other sizes"):
+        batch.get_data(0, data)
+    assert not data.xpos[1:].any()
+    for not_data in (batch.model, batch.state[0]):
+        with pytest.raises(TypeError, match=r"^data: expected an MjData, got"):
+            batch.get_data(0, not_data)
+    with pytest.raises(TypeError, match="float"):
+        batch.get_data(0.5)  # type: ignore[arg-type]
+    assert batch.get_data(np.int64(3), mujoco.MjData(batch.model)).qpos.size == 63
+
+
 def test_zeros_keep_their_signs() -> None:
     """MuJoCo does not turn by the identity, so what is turned by it keeps them."""
     model, nsim = from_text(NEGATIVE_ZEROS), 16

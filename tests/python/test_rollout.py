@@ -653,6 +653,14 @@ def test_bad_out(name: str) -> None:
         assert np.array_equal(envs.get_state(), before)
 
 
+def test_out_whose_tensors_share_memory() -> None:
+    with closing(make("Hopper-v5")) as envs:
+        out = RolloutBatch.allocate(envs, 5)
+        out.rewards = out.log_probs
+        with pytest.raises(ValueError, match=r"^out: log_probs and rewards share memory$"):
+            rollout(envs, make_spec(envs), 5, out=out)
+
+
 def test_out_of_another_length_or_layout() -> None:
     with closing(make("Hopper-v5")) as envs:
         spec = make_spec(envs)
