@@ -41,7 +41,8 @@ class FramePool:
         frame_stack: int,
         device: torch.device | str = "cpu",
     ):
-        least = num_envs * (frame_stack + 2)  # the stacks, and what a step adds
+        # a stack spans that many steps, and one that ends an episode adds two pictures
+        least = 2 * num_envs * (frame_stack + 1)
         if not least <= capacity <= _MOST:
             raise ValueError(
                 f"buffer_size: expected {least} to {_MOST:,} pictures, got {capacity:,}"

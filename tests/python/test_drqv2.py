@@ -72,11 +72,21 @@ def test_stacks_are_those_of_a_slow_program_over_ends_and_a_full_ring() -> None:
 
 
 def test_a_ring_of_pictures_has_a_size_that_can_be() -> None:
-    for capacity in (E * (S + 2) - 1, 2**24 + 1):
+    for capacity in (2 * E * (S + 1) - 1, 2**24 + 1):
         with pytest.raises(
-            ValueError, match="buffer_size: expected 15 to 16,777,216 pictures, got"
+            ValueError, match="buffer_size: expected 24 to 16,777,216 pictures, got"
         ):
             new_pool(capacity)
+
+
+@pytest.mark.parametrize("going_on", range(E))
+def test_the_smallest_ring_is_enough_where_episodes_end_at_every_step(going_on: int) -> None:
+    pool = new_pool(2 * E * (S + 1))
+    obs = torch.zeros(K, E, 2 * S, 1, 1, dtype=torch.uint8)
+    ended = (torch.arange(E) != going_on).expand(K, E)
+    for _ in range(40):
+        pool.add(obs, obs, ended)
+        assert pool.intact.min() >= E
 
 
 def test_replayed_pictures_are_what_environments_have_shown() -> None:
@@ -243,7 +253,7 @@ PIXELS = {"height": 16, "width": 16}
         ({"pixels": {**PIXELS, "channels": "first"}}, "channels: drqv2 expected 'last', got 'firs"),
         ({"pixels": {**PIXELS, "with_state": True}}, "with_state: drqv2 expected False, got True"),
         ({"pixels": {**PIXELS, "render_every": 2}}, "render_every: drqv2 expected 1, got 2"),
-        ({"pixels": {**PIXELS, "frame_stack": 90}}, "buffer_size: expected 184 to .*got 150"),
+        ({"pixels": {**PIXELS, "frame_stack": 90}}, "buffer_size: expected 364 to .*got 150"),
     ],
 )
 def test_what_cannot_be_learned_from_is_said(
