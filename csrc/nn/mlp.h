@@ -42,7 +42,6 @@ class Mlp {
   void SetNorm(int layer, const float* norm);
 
   int num_networks() const { return num_networks_; }
-  int num_layers() const { return static_cast<int>(sizes_.size()) - 1; }
   int input_size() const { return sizes_.front(); }
   int output_size() const { return sizes_.back(); }
   const std::vector<int>& sizes() const { return sizes_; }

@@ -235,11 +235,6 @@ class RunConfig:
             return torch.device("cpu")
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
-    @property
-    def sample_device(self) -> torch.device:
-        """Where the policy acts while it collects."""
-        return torch.device("cpu") if self.device == "sample-cpu" else self.learn_device
-
     def _check_env(self) -> None:
         is_known = self.env_id.removeprefix("pyfastenv/") in specs.env_ids()
         self._check_kwargs("env_kwargs", self.env_kwargs, is_known and not self.env_kwargs)
