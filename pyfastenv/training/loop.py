@@ -288,7 +288,7 @@ class _Session:
         return found
 
     def _best_until(self, step: int) -> float:
-        """The best checkpoint's return; one of a later step goes, and comes again."""
+        """The best checkpoint's return; one of a later step goes, for the run goes on before it."""
         if not self.checkpoints.best.is_file():
             return -math.inf
         try:

@@ -44,8 +44,8 @@ def add_surface(scene: Scene, geom: Element, share: float) -> None:
     drawn = {
         "friction": friction(dice, dice.pick(1, 3)),
         "condim": dice.pick("1", "3", "4", "6"),
-        "margin": text(dice.pick(0, 0.001, 0.01, dice.number(0, 0.05))),
-        "gap": text(dice.pick(0.001, 0.01, dice.number(0, 0.03))),
+        "margin": text(dice.pick(0, 0.001, 0.01, dice.number(-0.01, 0.05))),
+        "gap": text(dice.pick(0.001, 0.01, dice.number(-0.01, 0.03))),
         "solref": reference(dice, rude=scene.rude),
         "solimp": impedance(dice),
         "solmix": text(dice.number(0, 3)),
