@@ -227,6 +227,9 @@ std::string Shapes(const mjModel& m) {
     if (std::find(std::begin(kKnown), std::end(kKnown), m.geom_type[g]) == std::end(kKnown)) {
       return At("geoms of this type", Named(m, mjOBJ_GEOM, g));
     }
+    if (m.geom_type[g] == mjGEOM_PLANE && m.geom_rbound[g] != 0) {
+      return At("planes with a bounding radius", Named(m, mjOBJ_GEOM, g));
+    }
   }
   const auto unknown = [](int same) {
     return same < mjSAMEFRAME_NONE || same > mjSAMEFRAME_INERTIAROT;

@@ -240,6 +240,12 @@ def test_an_accuracy_below_zero_is_refused() -> None:
     assert outcome(model, 6) == "lanes do not do a negative ccd_tolerance"
 
 
+def test_planes_have_no_end() -> None:
+    model = load("tumbling")
+    model.geom_rbound[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE] = 1e-20
+    assert outcome(model, 6) == "lanes do not do planes with a bounding radius (geom 'floor')"
+
+
 def test_directions_that_are_no_numbers_end() -> None:
     """Squares of such lengths overflow, and so do directions from one mesh to another."""
     corners = "0 0 0  1 0 0  0 1 0  0 0 1  1 1 1  .2 .3 1.2"
