@@ -37,6 +37,15 @@ def noise():
 def moved(state):
     state.qpos[0] = 0.5
 
+def factorial(n):
+    return 1.0 if n <= 1 else n * factorial(n - 1)  # <- itself
+
+def ping(n):
+    return 0.0 if n < 1 else pong(n - 1.0)
+
+def pong(n):
+    return ping(n)  # <- mutual
+
 class Cart(pyfastenv.Task):
     model = """<mujoco><worldbody><body name="cart">
       <joint name="slide" type="slide" axis="1 0 0"/><geom name="box" type="box" size=".1 .1 .1"/>
@@ -189,6 +198,10 @@ MISTAKES = [
     Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),
     Mistake("loop_over_contacts", "after", "for c in data.contact: y = c.dist", "data.ncon"),
     Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
+    Mistake("recursion", "after", "y = factorial(5)", "write the loop", "# <- itself"),
+    Mistake("mutual_recursion", "after", "y = ping(5.0)", "write the loop", "# <- mutual"),
+    Mistake("recursive_method", "observation", "y = self.down(3.0)\n\n    def down(self, n): "
+            "return n if n < 1 else self.down(n - 1.0)", "write the loop", "def down"),
     # delays, motors, networks
     Mistake("queue_in_control", "control", "enqueue(self.last, action)", "in control a memory"),
     Mistake("refill_in_control", "control", "refill(self.last, action)", "in control a memory"),

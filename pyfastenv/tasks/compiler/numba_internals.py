@@ -192,6 +192,9 @@ def in_parts() -> Iterator[None]:
                 gc.enable()
 
 
+_UNRESOLVED = ".numba.unresolved$"  # what is yet to be compiled: a function that calls itself
+
+
 def object_code(result: Any) -> tuple[str, bytes, list[str]]:
     """A compile result's function name, machine code, and the symbols that it needs."""
     codegen, name = result.library.codegen, result.fndesc.llvm_func_name
@@ -199,6 +202,7 @@ def object_code(result: Any) -> tuple[str, bytes, list[str]]:
     # callers first: LLVM takes no function that nobody has asked for yet
     for part in reversed(_linked(result.library, {})):
         module = (part._get_module_for_linking() if part._finalized else part._final_module).clone()
+        assert not any(each.name.startswith(_UNRESOLVED) for each in module.global_variables)
         for function in module.functions:
             exported = not function.is_declaration and function.linkage == Linkage.external
             if exported and function.name != name:

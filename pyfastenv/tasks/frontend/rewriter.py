@@ -39,7 +39,8 @@ class Rewriter(ast.NodeTransformer):
 
     Args:
         task: The task.
-        add: Rewrites a function that this one calls; returns the name by which it is called.
+        add: Rewrites a function that this one calls; returns the name by which it is called, None
+            if it is one that has called this one.
         function: As the class has it.
         result: Its definition, which is rewritten.
     """
@@ -47,7 +48,7 @@ class Rewriter(ast.NodeTransformer):
     def __init__(
         self,
         task: Task,
-        add: Callable[[Any], str],
+        add: Callable[[Any], str | None],
         function: types.FunctionType,
         result: Function,
     ):
@@ -198,7 +199,7 @@ class Rewriter(ast.NodeTransformer):
         if value is load_mlp:
             self._refuse(node, dotted, f"it belongs into setup(self): self.network = {dotted}(…)")
         if isinstance(value, types.FunctionType):
-            return self._call_name("helper:" + self._add(value))
+            return self._helper(node, value)
         if isinstance(value, type) and issubclass(value, Exception):
             return ast.Name(
                 value.__name__ if value.__name__ in words.BUILTINS else "RuntimeError", ast.Load()
@@ -243,6 +244,12 @@ class Rewriter(ast.NodeTransformer):
         default = ast.Constant(value) if is_plain else self._constant(node, "", value)
         return ast.copy_location(default, node)
 
+    def _helper(self, node: ast.AST, function: types.FunctionType) -> ast.Name:
+        name = self._add(function)
+        if name is None:
+            self._refuse(node, "a function that calls itself cannot be compiled", "write the loop")
+        return self._call_name(f"helper:{name}")
+
     def _call_name(self, target: str) -> ast.Name:
         name = "call_" + target.replace(":", "_").replace(".", "_")
         self._result.calls[name] = target
@@ -262,7 +269,7 @@ class Rewriter(ast.NodeTransformer):
                 method = getattr(type(self._task), function.attr, None)
                 static = inspect.getattr_static(type(self._task), function.attr, None)
                 if isinstance(static, staticmethod):
-                    node.func = self._call_name("helper:" + self._add(static.__func__))
+                    node.func = self._helper(function, static.__func__)
                     return self._visit_arguments(node)
                 if isinstance(method, types.FunctionType):
                     return self._method(node, function, method)
@@ -286,7 +293,7 @@ class Rewriter(ast.NodeTransformer):
     def _method(self, node: ast.Call, at: ast.Attribute, method: Any) -> ast.Call:
         if not isinstance(method, types.FunctionType):
             self._refuse(at, f"no method {at.attr!r}", "there is none")
-        node.func = ast.copy_location(self._call_name("helper:" + self._add(method)), at)
+        node.func = ast.copy_location(self._helper(at, method), at)
         node.args.insert(0, ast.copy_location(ast.Name(self._self or "self", ast.Load()), at))
         return self._visit_arguments(node)
 

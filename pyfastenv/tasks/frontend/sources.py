@@ -32,12 +32,14 @@ class Sources:
         self.task = task
         self.functions: dict[str, Function] = {}  # in order of discovery
         self.hooks: dict[str, str] = {}  # method -> function's name
-        self._names: dict[types.FunctionType, str] = {}
+        self._names: dict[types.FunctionType, str | None] = {}
         self._definitions = Definitions()
         for hook in METHODS:
             method = getattr(type(task), hook, None)
             if method is not None:
-                self.hooks[hook] = self.add(method)
+                name = self.add(method)
+                assert name is not None
+                self.hooks[hook] = name
         if "step" in self.hooks and not self._moves(self.hooks["step"], set()):
             self._refuse_step(self.functions[self.hooks["step"]])
         if "control" in self.hooks:
@@ -99,13 +101,17 @@ class Sources:
         now = [(function.tree, function.filename) for function in self.functions.values()]
         return moved_places(then, now)
 
-    def add(self, function: Any) -> str:
-        """Rewrites a function, once, and those that it calls; returns its name here."""
+    def add(self, function: Any) -> str | None:
+        """Rewrites a function, once, and those that it calls; returns its name here.
+
+        It is None while the function is being rewritten: one that it calls has called it.
+        """
         if function not in self._names:
             name = f"{function.__name__}_{len(self._names)}"
-            self._names[function] = name
+            self._names[function] = None
             tree, filename = self._definitions.of(written(function))
             rewritten = Function(name, tree, filename)
             self.functions[name] = rewritten
             Rewriter(self.task, self.add, function, rewritten).run()
+            self._names[function] = name
         return self._names[function]
