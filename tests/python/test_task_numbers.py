@@ -129,6 +129,7 @@ np.arange(2, 9, 3)
 np.hypot(v[:1], w)
 np.sum(np.arctan2(v, w[:1]))
 math.sin(x), math.exp(x), math.atan2(y, x), math.sqrt(abs(x)), math.tanh(y), math.log(abs(y))
+math.sin(np.float32(x)), math.atan2(np.float32(y), 2), math.sqrt(self.model.geom_rgba[0, 0])
 1.0 if np.any(v > 2.5) else 0.0
 1.0 if (v > -2.9).all() and not np.isnan(x) else 0.0
 float(int(x)), x // 1.0, -x, +y, x - y * x + y, x / y, round_up(x)

@@ -28,7 +28,6 @@ from pyfastenv.tasks.frontend import vocabulary as words
 
 FUNCTIONS: dict[str, Any] = {
     **{f"plain:{name}": function for function, name in words.NUMPY_PLAIN.items()},
-    **{f"math:{name}": function for function, name in words.MATH.items()},
 }
 
 
@@ -75,6 +74,21 @@ def _as_doubles(context: Any, builder: Any, values: Any, kinds: Any) -> list[Any
     """Numbers, each cast from its type."""
     given = zip(values, kinds, strict=True)
     return [context.cast(builder, value, kind, types.float64) for value, kind in given]
+
+
+# ---- the C library's -----------------------------------------------------------------------------
+
+
+def _in_float64(name: str) -> Any:
+    """A function of math, which computes in float64 as in CPython; numba's knows float32, too."""
+    parameters = ("x", "y") if name in ("atan2", "copysign") else ("x",)
+    numbers = ", ".join(f"np.float64({each})" for each in parameters)
+    space: dict[str, Any] = {"np": np, "math": math}
+    exec(f"def {name}({', '.join(parameters)}): return math.{name}({numbers})", space)
+    return register_jitable(**OPTIONS)(space[name])
+
+
+FUNCTIONS.update({f"math:{name}": _in_float64(name) for name in words.MATH.values()})
 
 
 # ---- loops of NumPy's ----------------------------------------------------------------------------
