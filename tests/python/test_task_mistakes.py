@@ -37,8 +37,14 @@ def noise():
 def moved(state):
     state.qpos[0] = 0.5
 
+def inner(x):
+    return x ** 3  # <- inner
+
+def outer(x):
+    return np.sum(inner(2.0 * x))
+
 def factorial(n):
-    return 1.0 if n <= 1 else n * factorial(n - 1)  # <- itself
+    return n if n <= 1 else n * factorial(n - 1)  # <- itself
 
 def ping(n):
     return 0.0 if n < 1 else pong(n - 1.0)
@@ -170,7 +176,7 @@ MISTAKES = [
     Mistake("control_moves_a_view", "control", "q = data.qvel\n        q[:] = 0.0",
             "in control a memory and the state", "q[:] = 0.0"),
     Mistake("control_moves_by_a_function", "control", "moved(data)",
-            "in control a memory and the state"),
+            "in control a memory and the state", "state.qpos[0] = 0.5"),
     Mistake("control_sets_the_time", "control", "d = data\n        d.time = 1.0",
             "it may only write ctrl", "def control"),
     Mistake("control_fills_the_state", "control", "mujoco.mju_normalize3(data.xfrc_applied[1, :3])",
@@ -198,6 +204,7 @@ MISTAKES = [
     Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),
     Mistake("loop_over_contacts", "after", "for c in data.contact: y = c.dist", "data.ncon"),
     Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
+    Mistake("in_a_helper_of_a_helper", "after", "y = outer(data.qpos)", "np.power", "# <- inner"),
     Mistake("recursion", "after", "y = factorial(5)", "write the loop", "# <- itself"),
     Mistake("mutual_recursion", "after", "y = ping(5.0)", "write the loop", "# <- mutual"),
     Mistake("recursive_method", "observation", "y = self.down(3.0)\n\n    def down(self, n): "

@@ -499,3 +499,35 @@ def test_a_name_that_is_not_written_is_an_error(code: str, tmp_path: Path) -> No
 def test_a_name_that_is_written_in_time_may_be_read(code: str, tmp_path: Path) -> None:
     for _ in beside_plain(small(tmp_path, step=code.replace("v[0] >", "abs(v[0]) >")), 4):
         pass
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "said"),
+    [
+        ("z = 0.0\n        if v[0] > 0.0: z = FLOAT[0]\n        v[0] = z", 1, "float32"),
+        ("z = FLOAT[0] if v[0] > 0.0 else 0.0", 0, "float32"),
+        ("z = [FLOAT[0], 0.5]", 0, "float32"),
+        ("z, on = (FLOAT[0], True) if v[0] > 0.0 else (0.5, True)", 0, "float32"),
+        ("z = positive(FLOAT[0])", "return x", "float32"),
+        ("z = v[0] > 0.0\n        if v[1] > 0.0: z = 2\n        v[0] = z", 0, "is a bool in one case"),
+        ("z = [v[0] > 0.0, 1.0]", 0, "is a bool in one case"),
+        ("z = positive(v[0] > 0.0)", "return x", "is a bool in one case"),
+    ],
+)
+def test_a_name_that_is_another_kind_of_number_in_python_is_refused(
+    code: str, line: Any, said: str, tmp_path: Path
+) -> None:
+    above = (
+        "FLOAT = np.ones(1, np.float32)\ndef positive(x):\n    if x > 0: return x\n    return 0.0"
+    )
+    task = small(tmp_path, above=above, step=code)
+    named = line if isinstance(line, str) else code.splitlines()[line].strip()
+    with pytest.raises(pyfastenv.TaskCodeError, match=said) as caught:
+        pyfastenv.make_vec(task, 1)
+    assert str(caught.value).splitlines()[1].strip().endswith(named), caught.value
+
+
+def test_lists_of_which_arrays_are_made_may_have_numbers_of_several_kinds(tmp_path: Path) -> None:
+    above = "FLOAT = np.ones(1, np.float32)"
+    made = "np.array([[FLOAT[0], v[1]], [1.0, v[2]]])[0, 0], np.array([v[0] > 0, 2.5])[0]"
+    assert_plain(small(tmp_path, above=above, observation=f"obs['e'] = {made}"))

@@ -67,7 +67,51 @@ class _SameNumbers(AnalysisPass):
             wrong = _other_types(called, kinds, call.return_type)
             if wrong:
                 raise errors.TypingError(wrong, loc=expression.loc)
+        arrays = _lists_of_arrays(state)
+        for statement in (each for block in state.func_ir.blocks.values() for each in block.body):
+            sources, target = _stored(state, statement, arrays)
+            for source in sources:
+                wrong = _widened(state.typemap[source.name], target)
+                if wrong:
+                    is_choice = getattr(statement.value, "op", None) == "phi"
+                    at = source if is_choice else statement
+                    raise errors.TypingError(wrong, loc=at.loc)
         return False
+
+
+def _stored(state: Any, statement: Any, arrays: set[int]) -> tuple[list[Any], Any]:
+    """The variables among which a statement chooses, and the one type that numba gives them."""
+    if isinstance(statement, ir.Return):
+        return [statement.value], state.return_type
+    if not isinstance(statement, ir.Assign):
+        return [], None
+    value, target = statement.value, state.typemap[statement.target.name]
+    operation = getattr(value, "op", None)
+    if operation == "phi":
+        return [each for each in value.incoming_values if each is not ir.UNDEFINED], target
+    if operation == "build_list":
+        return [] if id(value) in arrays else value.items, target.dtype
+    source = value.value if operation == "cast" else value
+    return [source] if isinstance(source, ir.Var) else [], target
+
+
+def _lists_of_arrays(state: Any) -> set[int]:
+    """The lists that np.array alone sees, which chooses one type for its numbers as numba does."""
+    calls = (each for each in state.calltypes if getattr(each, "op", None) == "call")
+    made = [
+        call.args[0]
+        for call in calls
+        if getattr(state.typemap[call.func.name], "typing_key", None) is np.array
+        and call.args
+        and "build_list" in call.args[0].name  # which it is handed as it is made
+    ]
+    found = set[int]()
+    for name in made:  # it grows: lists of lists
+        origin = guard(get_definition, state.func_ir, name)
+        if getattr(origin, "op", None) == "build_list":
+            found.add(id(origin))
+            made += origin.items
+    return found
 
 
 def _is_indexed_by_list(state: Any, expression: Any) -> bool:
@@ -103,6 +147,17 @@ def _other_types(called: Any, kinds: list[Any], result: Any) -> str:
     return _BOOLS if both and called in _ON_BOOLS else ""
 
 
+def _widened(source: Any, target: Any) -> str:
+    """Why a value that numba stores as another type is not what it is in Python; "" if it is."""
+    if isinstance(source, types.BaseTuple) and isinstance(target, types.BaseTuple):
+        pairs = zip(source, target, strict=True)
+        return next(filter(None, (_widened(*pair) for pair in pairs)), "")
+    if source == types.float32 and target == types.float64:
+        return _FLOATS
+    is_number = isinstance(source, types.Boolean) and isinstance(target, types.Number)
+    return _MIXED if is_number else ""
+
+
 def _dtype(kind: Any) -> Any:
     return getattr(kind, "dtype", kind)
 
@@ -124,6 +179,10 @@ _ON_BOOLS = (
 _BOOLS = (
     "arithmetic on two bools depends on whether they are NumPy's or Python's: write int(…) around "
     "one of them, or and, or"
+)
+_MIXED = (
+    "the same name, or what a function returns, is a bool in one case and a number in another: "
+    "write int(…) or float(…) around the bool"
 )
 
 
@@ -320,7 +379,7 @@ def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
     own = [line for line in said if line.split(":")[0].strip() in ("TypingError",)]
     places = re.findall(r'File "([^"]+)", line (\d+)', text)
     own_files = [(f, int(n)) for f, n in places if is_users(f)]
-    filename, line = own_files[-1] if own_files else begin
+    filename, line = own_files[0] if own_files else begin
     quoted = {text.strip() for text in linecache.getlines(filename)}
     said = [re.sub(r"(\w)<[0-9a-f]+>", r"\1", each) for each in said if each not in quoted]
     message = "\n".join([*dict.fromkeys(own or said)][:3])
