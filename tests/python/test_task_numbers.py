@@ -88,6 +88,8 @@ np.sin(v)
 np.exp(w)
 np.tanh(v[::2])
 np.arctan2(v, w)
+np.arctan2(x > 0, y), np.mod(-7, self.count), np.remainder(7, -self.count)
+np.arctan2(v[:3], y > 0)
 np.arctan2(v, 1.0)
 v ** 2
 np.sum(v), np.sum(v[1:4]), np.sum(v[::2]), v.sum(), np.mean(w), w.mean(), np.sum(v * w)
@@ -204,6 +206,9 @@ REFUSED = {
     "np.where(x > 0, np.float32(x), 0)": "float32", "max(np.float32(x), 0.1)": "float32",
     "v.astype(np.float32) * self.count": "float32", "np.add(v.astype(np.float32), x)": "float32",
     "(v[0] > 0) + (w[0] > 0)": "two bools", "np.multiply(v[0] > 0, w[0] > 0)": "two bools",
+    "np.exp(x > 0)": r"float\(x\)", "np.arctan2(x > y, v[0] > 0)": r"float\(x\)",
+    "np.sin(self.model.jnt_limited[1])": r"float\(x\)", "np.arctan2(x > y, 2)": r"float\(x\)",
+    "np.power(self.count, 2)": r"float\(…\)", "np.fmod(self.count, 2)": r"float\(…\)",
 }  # fmt: skip
 
 
@@ -509,7 +514,11 @@ def test_a_name_that_is_written_in_time_may_be_read(code: str, tmp_path: Path) -
         ("z = [FLOAT[0], 0.5]", 0, "float32"),
         ("z, on = (FLOAT[0], True) if v[0] > 0.0 else (0.5, True)", 0, "float32"),
         ("z = positive(FLOAT[0])", "return x", "float32"),
-        ("z = v[0] > 0.0\n        if v[1] > 0.0: z = 2\n        v[0] = z", 0, "is a bool in one case"),
+        (
+            "z = v[0] > 0.0\n        if v[1] > 0.0: z = 2\n        v[0] = z",
+            0,
+            "is a bool in one case",
+        ),
         ("z = [v[0] > 0.0, 1.0]", 0, "is a bool in one case"),
         ("z = positive(v[0] > 0.0)", "return x", "is a bool in one case"),
     ],

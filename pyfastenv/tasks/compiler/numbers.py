@@ -41,7 +41,7 @@ def stand_in(target: str, parameters: str) -> Any:
 
 
 def refuse(what: str, kind: Any, wanted: str) -> None:
-    raise errors.TypingError(f"{what}: expected {wanted}, got {_say(kind)}")
+    raise errors.TypingError(f"{what}: expected {wanted}, got {_say(types.unliteral(kind))}")
 
 
 def _say(kind: Any) -> str:
@@ -68,6 +68,11 @@ def _are_doubles(kind: Any) -> bool:
 def _real(kind: Any) -> bool:
     """A number that NumPy would compute with in float64."""
     return isinstance(kind, types.Integer | types.Boolean) or kind == types.float64
+
+
+def _in_doubles(kind: Any) -> bool:
+    """A number of which alone NumPy computes in float64: of bools and bytes it does in float16."""
+    return kind == types.float64 or (isinstance(kind, types.Integer) and kind.bitwidth >= 32)
 
 
 def _as_doubles(context: Any, builder: Any, values: Any, kinds: Any) -> list[Any]:
@@ -126,14 +131,16 @@ def _unary(name: str) -> None:
 
     @overload(function, jit_options=OPTIONS)
     def choose(x):
-        if _real(x):
+        if _in_doubles(x):
             return lambda x: of_number(x)
         if _are_doubles(x):
             return lambda x: of_array(x)
-        refuse(
-            f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional"
-        )
+        refuse(f"np.{name}", x, f"{_DOUBLES}, contiguous if 2-dimensional")
         return None
+
+
+_DOUBLES = "float64 numbers (float(x), and of arrays x.astype(np.float64))"
+_OF_WHOLE = ("power", "fmod", "remainder")  # which NumPy computes otherwise for whole numbers
 
 
 def _binary(name: str) -> None:
@@ -188,12 +195,17 @@ def _binary(name: str) -> None:
 
     @overload(function, jit_options=OPTIONS)
     def choose(x, y):
-        if _real(x) and _real(y):
+        kinds = x, y
+        if name in _OF_WHOLE and all(isinstance(kind, types.Integer) for kind in kinds):
+            if name == "remainder":
+                return lambda x, y: x % y
+            refuse(f"np.{name}", x, "float64 numbers: write float(…) around one of them")
+        if all(map(_in_doubles, kinds)) or (types.float64 in kinds and all(map(_real, kinds))):
             return lambda x, y: of_numbers(x, y)
-        if (is_vector(x) or _real(x)) and (is_vector(y) or _real(y)):
+        if any(map(is_vector, kinds)) and all(is_vector(kind) or _real(kind) for kind in kinds):
             return lambda x, y: of_vectors(x, y)
-        wrong = y if is_vector(x) or _real(x) else x
-        refuse(f"np.{name}", wrong, "float64 numbers or vectors")
+        wrong = y if is_vector(x) or _in_doubles(x) else x
+        refuse(f"np.{name}", wrong, f"{_DOUBLES}, of one dimension")
         return None
 
 
