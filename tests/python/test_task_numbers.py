@@ -90,6 +90,7 @@ np.tanh(v[::2])
 np.arctan2(v, w)
 np.arctan2(x > 0, y), np.mod(-7, self.count), np.remainder(7, -self.count)
 np.arctan2(v[:3], y > 0)
+3 * self.model.jnt_qposadr[1], np.sum(self.model.jnt_qposadr * x), np.sum(~(v > 0)), ~self.count
 np.arctan2(v, 1.0)
 v ** 2
 np.sum(v), np.sum(v[1:4]), np.sum(v[::2]), v.sum(), np.mean(w), w.mean(), np.sum(v * w)
@@ -208,6 +209,8 @@ REFUSED = {
     "(v[0] > 0) + (w[0] > 0)": "two bools", "np.multiply(v[0] > 0, w[0] > 0)": "two bools",
     "np.exp(x > 0)": r"float\(x\)", "np.arctan2(x > y, v[0] > 0)": r"float\(x\)",
     "np.sin(self.model.jnt_limited[1])": r"float\(x\)", "np.arctan2(x > y, 2)": r"float\(x\)",
+    "~(x > 0)": "write not", "np.int32(x) * np.int32(y)": r"np.int64\(…\)",
+    "self.model.jnt_qposadr * 3": r"np.int64\(…\)", "np.int32(x) << np.int32(1)": "in 32 bits",
     "np.power(self.count, 2)": r"float\(…\)", "np.fmod(self.count, 2)": r"float\(…\)",
 }  # fmt: skip
 

@@ -56,6 +56,8 @@ class _SameNumbers(AnalysisPass):
             if operation in ("binop", "inplace_binop"):
                 names = expression.lhs.name, expression.rhs.name
                 called = expression.fn if operation == "binop" else expression.immutable_fn
+            elif operation == "unary":
+                names, called = (expression.value.name,), expression.fn
             elif operation == "call":
                 names = tuple(argument.name for argument in expression.args)
                 called = getattr(state.typemap[expression.func.name], "typing_key", None)
@@ -143,8 +145,22 @@ def _other_types(called: Any, kinds: list[Any], result: Any) -> str:
         )
         if types.float64 in dtypes or widened or (whole and result != types.boolean):
             return _FLOATS
+    if called is operator.invert and isinstance(kinds[0], types.Boolean):
+        return _INVERT
+    if called in _PRODUCTS and _is_narrow(kinds):
+        return _NARROW
     both = len(kinds) == 2 and all(isinstance(kind, types.Boolean) for kind in kinds)
     return _BOOLS if both and called in _ON_BOOLS else ""
+
+
+def _is_narrow(kinds: list[Any]) -> bool:
+    """Whether NumPy's result is a whole number of less than 64 bits, which may not suffice."""
+    whole = [kind for kind in kinds if isinstance(_dtype(kind), types.Integer)]
+    narrow = [kind for kind in whole if _dtype(kind).bitwidth < 64]
+    wide = [kind for kind in whole if kind not in narrow]
+    if len(whole) < len(kinds) or any(isinstance(kind, types.Array) for kind in wide):
+        return False
+    return not wide or any(isinstance(kind, types.Array) for kind in narrow)
 
 
 def _widened(source: Any, target: Any) -> str:
@@ -179,6 +195,12 @@ _ON_BOOLS = (
 _BOOLS = (
     "arithmetic on two bools depends on whether they are NumPy's or Python's: write int(…) around "
     "one of them, or and, or"
+)
+_INVERT = "~ of a bool depends on whether it is NumPy's or Python's, whose ~True is -2: write not"
+_PRODUCTS = (operator.mul, operator.lshift, np.multiply)
+_NARROW = (
+    "NumPy multiplies whole numbers of 32 bits in 32 bits, and compiled code in 64: write "
+    "np.int64(…) around one of them, or x.astype(np.int64) of an array"
 )
 _MIXED = (
     "the same name, or what a function returns, is a bool in one case and a number in another: "
