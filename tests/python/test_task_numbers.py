@@ -543,3 +543,20 @@ def test_lists_of_which_arrays_are_made_may_have_numbers_of_several_kinds(tmp_pa
     above = "FLOAT = np.ones(1, np.float32)"
     made = "np.array([[FLOAT[0], v[1]], [1.0, v[2]]])[0, 0], np.array([v[0] > 0, 2.5])[0]"
     assert_plain(small(tmp_path, above=above, observation=f"obs['e'] = {made}"))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["np.float32(0.1)", "np.uint8(200)", "np.bool_(True)", "(1.0, np.float32(0.1))",
+     "[[np.int32(1), 2]]"],
+)  # fmt: skip
+def test_constants_of_numpys_other_types_are_refused(value: str, tmp_path: Path) -> None:
+    task = small(tmp_path, above=f"ODD = {value}", observation="odd = ODD")
+    with pytest.raises(pyfastenv.TaskCodeError, match=r"ODD: np.* is no plain number: write float"):
+        pyfastenv.make_vec(task, 1)
+
+
+def test_constants_of_numpys_may_be_python_numbers(tmp_path: Path) -> None:
+    above = "HALF, TABLE = np.float64(0.5), [np.int64(2), (np.float64(0.1), True)]"
+    observation = "obs['e'] = HALF * v[0], TABLE[0] * v[1], TABLE[1][0] * v[2]"
+    assert_plain(small(tmp_path, above=above, observation=observation))

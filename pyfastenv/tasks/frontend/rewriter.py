@@ -206,13 +206,12 @@ class Rewriter(ast.NodeTransformer):
             )
         if type(value).__module__.startswith("mujoco") and hasattr(value, "__int__"):
             value = int(value)
-        if isinstance(value, bool | int | float | np.number | np.bool_):
-            return ast.Constant(value.item() if isinstance(value, np.generic) else value)
         kind = "list" if isinstance(value, list) else "constant"
         if isinstance(value, list) and id(node) in self._indices:
             value = np.array(value)
-        if isinstance(value, list | tuple):
-            value = _numbers(value)
+        value = self._numbers(node, value)
+        if isinstance(value, bool | int | float):
+            return ast.Constant(value)
         if (isinstance(value, np.ndarray) and value.dtype.kind in "bif") or isinstance(
             value, tuple
         ):
@@ -235,6 +234,18 @@ class Rewriter(ast.NodeTransformer):
             f"it is {_a(type(value).__name__)}; the constants of a task are numbers, "
             f"tuples and arrays of them",
         )
+
+    def _numbers(self, node: ast.expr, value: Any) -> Any:
+        """A number of Python's, a nested tuple of them, or the value itself."""
+        if isinstance(value, list | tuple):
+            items = tuple(self._numbers(node, item) for item in value)
+            return items if all(isinstance(i, int | float | tuple) for i in items) else value
+        if isinstance(value, np.float64 | np.int64):
+            return value.item()
+        if isinstance(value, np.number | np.bool_):
+            what = f"np.{type(value).__name__} is no plain number"
+            self._refuse(node, ast.unparse(node), f"{what}: write float(…), int(…) or bool(…)")
+        return value
 
     def _default(self, node: ast.expr, value: Any) -> Any:
         """A default argument, which has been evaluated where the function was defined."""
@@ -460,14 +471,6 @@ def _next_method(task: Task, function: types.FunctionType, name: str) -> Any:
                 if name in vars(base):
                     return vars(base)[name]
     return None
-
-
-def _numbers(value: Any) -> Any:
-    """A nested tuple of numbers, or the value itself."""
-    if isinstance(value, list | tuple):
-        items = tuple(_numbers(item) for item in value)
-        return items if all(isinstance(i, int | float | tuple) for i in items) else value
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _plain_text(node: ast.expr) -> ast.expr:
