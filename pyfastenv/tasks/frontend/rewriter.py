@@ -344,9 +344,11 @@ class Rewriter(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         for target in node.targets:
             self._check_target(target)
+            if len(node.targets) > 1 and isinstance(target, ast.Tuple | ast.List):
+                self._refuse(target, f"{ast.unparse(target)} = … = …", "write two assignments")
         self.generic_visit(node)
         target = node.targets[0]
-        if isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple):
+        if isinstance(target, ast.Tuple | ast.List) and not isinstance(node.value, ast.Tuple):
             # numba unpacks tuples alone
             unpack = ast.Call(self._call_name(f"unpack:{len(target.elts)}"), [node.value], [])
             node.value = ast.copy_location(unpack, node.value)
