@@ -560,3 +560,20 @@ def test_constants_of_numpys_may_be_python_numbers(tmp_path: Path) -> None:
     above = "HALF, TABLE = np.float64(0.5), [np.int64(2), (np.float64(0.1), True)]"
     observation = "obs['e'] = HALF * v[0], TABLE[0] * v[1], TABLE[1][0] * v[2]"
     assert_plain(small(tmp_path, above=above, observation=observation))
+
+
+def test_a_diagonal_is_a_view_that_is_only_read(tmp_path: Path) -> None:
+    step = "m = np.outer(v, v)\n        d, e = np.diag(m), np.diag(m.T, -1)\n        m[0] = v[1]"
+    whole = (
+        "\n        info['e'] = np.sum(d) + np.sum(e) * np.sum(np.diag(v, 1)) + np.diag(m[:2], 2)[0]"
+    )
+    assert_plain(small(tmp_path, step=step + whole))
+    late = "if data.time > 0.003: np.diag(np.outer(v, v))[0] = 1.0"
+    with pytest.raises(pyfastenv.TaskCodeError, match="only read"):
+        pyfastenv.make_vec(small(tmp_path, step=late), 1)
+
+
+@pytest.mark.parametrize("code", ["a, b, c = w = v", "w = a, b, c = v", "[a, b, c] = w = v"])
+def test_two_targets_of_which_one_is_unpacked_are_refused(code: str, tmp_path: Path) -> None:
+    with pytest.raises(pyfastenv.TaskCodeError, match="write two assignments"):
+        pyfastenv.make_vec(small(tmp_path, step=code), 1)

@@ -13,6 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload, register_jitable
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import signature
 
 from pyfastenv.tasks.compiler.frame import is_absent
@@ -297,6 +298,28 @@ def _steps(start, stop, step):
 @overload(stand_in("numpy:copied", "x"), jit_options=OPTIONS)
 def _copied(x):
     return (lambda x: x.copy()) if isinstance(x, types.Array) else lambda x: x
+
+
+@intrinsic
+def _only_read(typing_context: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return impl_ret_borrowed(context, builder, sig.return_type, args[0])
+
+    return signature(x.copy(readonly=True), x), codegen
+
+
+@overload(stand_in("numpy:diag", "x, k=0"), jit_options=OPTIONS)
+def _diag(x, k=0):
+    """A view of a matrix's diagonal, or a new matrix."""
+    if x.ndim == 1:
+        return lambda x, k=0: np.diag(x, k)
+
+    def view(x, k=0):
+        part = x[max(-k, 0) :, max(k, 0) :]
+        shape, strides = (min(part.shape),), (part.strides[0] + part.strides[1],)
+        return _only_read(np.lib.stride_tricks.as_strided(part, shape, strides))
+
+    return view
 
 
 @overload(stand_in("numpy:square", "x"), jit_options=OPTIONS)
