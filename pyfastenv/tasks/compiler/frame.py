@@ -188,7 +188,7 @@ def member(builder: Any, frame: Any, name: str, kind: Any = BYTES) -> Any:
 @lower_builtin(operator.setitem, View, types.SliceType, types.Number)
 def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind, slice_type, value_type = sig.args
-    if kind.ndim != 1 or getattr(value_type, "ndim", 0) > 1:
+    if kind.ndim != 1 or getattr(value_type, "ndim", 1) != 1:
         return arrayobj.setitem_array(context, builder, sig, args)
     array = context.make_array(kind)(context, builder, args[0])
     part = context.make_helper(builder, slice_type, args[1])
@@ -201,10 +201,13 @@ def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         stride = cgutils.unpack_tuple(builder, source.strides)[0]
         base = builder.bitcast(source.data, BYTES)
         differs = builder.icmp_signed("!=", source.nitems, count)
+        alone = builder.icmp_signed("==", source.nitems, constant(1))
         message = "the slice and what is assigned to it differ in length"
-        raise_if(context, builder, differs, ValueError, message)
+        wrong = builder.and_(differs, builder.not_(alone))
+        raise_if(context, builder, wrong, ValueError, message)
         if value_type.dtype == kind.dtype:
             base, stride, copied = _apart(context, builder, value_type, source, array)
+        stride = builder.select(alone, constant(0), stride)
     with cgutils.for_range(builder, count) as loop:
         if isinstance(value_type, types.Array):
             item = builder.gep(base, [builder.mul(loop.index, stride)])
