@@ -50,6 +50,8 @@ class _SameNumbers(AnalysisPass):
 
     def run_pass(self, state: Any) -> bool:
         for expression, call in state.calltypes.items():
+            if _reshapes_transposed(state, expression):
+                raise errors.TypingError(_RESHAPED, loc=expression.loc)
             if _is_indexed_by_list(state, expression):
                 raise errors.TypingError(_LISTS, loc=expression.loc)
             operation = getattr(expression, "op", None)
@@ -114,6 +116,17 @@ def _lists_of_arrays(state: Any) -> set[int]:
             found.add(id(origin))
             made += origin.items
     return found
+
+
+def _reshapes_transposed(state: Any, expression: Any) -> bool:
+    """Whether an array is reshaped whose numbers would have to be copied for it."""
+    if getattr(expression, "op", None) != "call":
+        return False
+    called = state.typemap[expression.func.name]
+    key, array = getattr(called, "typing_key", None), getattr(called, "this", None)
+    if key is np.reshape and expression.args:
+        array = state.typemap[expression.args[0].name]
+    return key in ("array.reshape", np.reshape) and getattr(array, "layout", "C") == "F"
 
 
 def _is_indexed_by_list(state: Any, expression: Any) -> bool:
@@ -186,6 +199,9 @@ _FLOATS = (
 _LISTS = (
     "an index that is a list takes several elements, and one that is a tuple takes one: write "
     "x[i, j] for a tuple, or np.array(…) for a list"
+)
+_RESHAPED = (
+    "a transposed array cannot be reshaped in place: write np.ascontiguousarray(…) around it"
 )
 # NumPy's bools stay bools where Python's are added up
 _ON_BOOLS = (
