@@ -204,6 +204,10 @@ MISTAKES = [
     Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),
     Mistake("loop_over_contacts", "after", "for c in data.contact: y = c.dist", "data.ncon"),
     Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
+    Mistake("reshaped", "after", "y = (np.ones((2, 3)) * data.time).T.reshape(6)",
+            "np.ascontiguousarray"),
+    Mistake("reshaped_by_numpy", "after", "y = np.reshape(np.ones((2, 3)).T, -1)",
+            "np.ascontiguousarray"),
     Mistake("in_a_helper_of_a_helper", "after", "y = outer(data.qpos)", "np.power", "# <- inner"),
     Mistake("recursion", "after", "y = factorial(5)", "write the loop", "# <- itself"),
     Mistake("mutual_recursion", "after", "y = ping(5.0)", "write the loop", "# <- mutual"),
@@ -590,8 +594,8 @@ def test_check_names_parameters_that_no_method_reads(
 
 
 def test_plain_python_is_named_where_it_has_done_the_same(cart: Path) -> None:
-    """NumPy stretches one number over a slice; compiled code does not."""
-    slip = Slip("", "{after}", "self.last[:] = np.zeros(1)", "")
+    """Python's whole numbers have no end; compiled ones have 64 bits."""
+    slip = Slip("", "{after}", "self.last[0] = int(1e30)", "")
     cart.write_text(slipped(slip))
     envs = pyfastenv.make_vec("cart:Cart", 1)
     envs.reset(seed=0)

@@ -330,6 +330,8 @@ class Slices(pyfastenv.Task):
         "self.frames[:-2] = self.frames[2:]",
         "self.frames[::-1] = self.frames",
         "self.frames[:4] = self.frames[::-2]",
+        "self.frames[2:] = self.frames[3:4]",
+        "self.frames[::2] = np.array([data.qpos[0]], np.float32)",
         "part = self.frames[2:]\n        part[1:] = self.frames[1:5]",
         "own = self.frames.copy()\n        own[2:] = own[:-2]\n        self.frames[:] = own",
     ],
@@ -577,3 +579,21 @@ def test_a_diagonal_is_a_view_that_is_only_read(tmp_path: Path) -> None:
 def test_two_targets_of_which_one_is_unpacked_are_refused(code: str, tmp_path: Path) -> None:
     with pytest.raises(pyfastenv.TaskCodeError, match="write two assignments"):
         pyfastenv.make_vec(small(tmp_path, step=code), 1)
+
+
+@pytest.mark.parametrize("value", ["math.nan", "-math.inf", "np.float32(math.inf)", "1e19"])
+def test_whole_numbers_are_made_of_those_alone_that_fit(value: str, tmp_path: Path) -> None:
+    task = small(tmp_path, above="import math", step=f"if data.time > 0.003: v[0] = int({value})")
+    envs = pyfastenv.make_vec(task, 1)
+    envs.reset(seed=0)
+    envs.step(np.ones((1, 2)))
+    with pytest.raises(pyfastenv.EnvError, match=r"(Overflow|Value)Error: (cannot|int)"):
+        envs.step(np.ones((1, 2)))
+
+
+def test_types_of_pythons_are_those_of_arrays(tmp_path: Path) -> None:
+    code = "n, on = np.zeros(3, dtype=int), np.ones(3, bool)\n        n[1] = int(2.9 * v[0])"
+    rest = (
+        "\n        info['n'] = (9.0 * v).astype(int)\n        info['on'] = np.sum(n) + np.sum(on)"
+    )
+    assert_plain(small(tmp_path, step=code + rest))

@@ -521,6 +521,19 @@ def _pow(x, y):
     return None
 
 
+@overload(stand_in("numpy:int", "x"), jit_options=OPTIONS)
+def _int(x):
+    if not isinstance(x, types.Float):
+        return lambda x: int(x)
+
+    def whole(x):
+        if not abs(x) < 2.0**63:
+            raise OverflowError("int() of NaN, or of a number of more than 64 bits")
+        return int(x)
+
+    return whole
+
+
 # ---- names that may not have been written --------------------------------------------------------
 
 

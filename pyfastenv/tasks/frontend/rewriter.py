@@ -174,8 +174,9 @@ class Rewriter(ast.NodeTransformer):
                     "round": "write np.rint",
                 }
                 self._refuse(root, f"{name}()", hints.get(name, ""))
-            # numba's float leaves float32 as it is
-            return self._call_name("plain:float64") if name == "float" else root
+            # a dtype or a function: numba's float leaves float32 as it is
+            own = {"float": "float64", "int": "int64", "bool": "bool_"}.get(name)
+            return self._call_name(f"plain:{own}") if own else root
         value, used = self._outer[name], 0
         while used < len(chain) and isinstance(value, types.ModuleType | type):
             attribute = chain[used].attr
@@ -293,6 +294,8 @@ class Rewriter(ast.NodeTransformer):
                 node.args.insert(0, owner)
                 return self._visit_arguments(node)
         node.func = self.visit(function)
+        if _is_name(function, "int") and _is_name(node.func, "call_plain_int64"):
+            node.func = self._call_name("numpy:int")  # which numba's is not for NaN
         return self._visit_arguments(node)
 
     def _visit_arguments(self, node: ast.Call) -> ast.Call:

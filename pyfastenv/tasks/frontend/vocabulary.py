@@ -30,6 +30,7 @@ NUMPY_PLAIN = {
         "array",
         "ascontiguousarray",
         "atleast_1d",
+        "bool_",
         "ceil",
         "concatenate",
         "copy",
