@@ -204,6 +204,8 @@ MISTAKES = [
     Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),
     Mistake("loop_over_contacts", "after", "for c in data.contact: y = c.dist", "data.ncon"),
     Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
+    Mistake("starred", "after", "y, *z = data.qpos", "x[1:]"),
+    Mistake("reversed", "after", "for y in reversed(data.qpos): pass", "x[::-1]"),
     Mistake("reshaped", "after", "y = (np.ones((2, 3)) * data.time).T.reshape(6)",
             "np.ascontiguousarray"),
     Mistake("reshaped_by_numpy", "after", "y = np.reshape(np.ones((2, 3)).T, -1)",

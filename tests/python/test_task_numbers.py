@@ -70,7 +70,7 @@ class Numbers(pyfastenv.Task):
         self.simulate(data)
         self.draw(rng)
         info["drawn"] = rng.integers(0, 1000) + rng.integers(7)
-        return self.x, False
+        return np.where(self.x > 0.0, self.x, self.y), False
 
     def observation(self, data, obs):
         v, w, x, y = self.v, self.w, self.x, self.y
@@ -123,6 +123,8 @@ MATRIX[ROWS, 1]
 np.sum(data.xpos[ROWS]), ROWS[1], len(ROWS), MATRIX[CELL]
 np.sum((v > 0) + (w > 0)), (v[0] > 0) + 1, np.sum((v > 0) * x), 1.0 if (x > 0) | (y > 0) else 0.0
 np.abs(v)
+np.sum(abs(w)), abs(self.count - 5), abs(-0.0 * abs(x))
+np.where(x > 0, y, 2.0), np.sum(v[:, np.newaxis] * w[:2])
 np.ones(9) // 0.1
 np.ones(9) % 0.1
 np.arange(1.0, 2.0, 0.1)

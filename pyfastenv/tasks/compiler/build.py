@@ -56,12 +56,12 @@ class _SameNumbers(AnalysisPass):
                 raise errors.TypingError(_LISTS, loc=expression.loc)
             operation = getattr(expression, "op", None)
             if operation in ("binop", "inplace_binop"):
-                names = expression.lhs.name, expression.rhs.name
+                names = [expression.lhs.name, expression.rhs.name]
                 called = expression.fn if operation == "binop" else expression.immutable_fn
             elif operation == "unary":
-                names, called = (expression.value.name,), expression.fn
+                names, called = [expression.value.name], expression.fn
             elif operation == "call":
-                names = tuple(argument.name for argument in expression.args)
+                names = [argument.name for argument in expression.args]
                 called = getattr(state.typemap[expression.func.name], "typing_key", None)
                 if not (isinstance(called, np.ufunc) or called in (np.where, max, min)):
                     continue

@@ -211,7 +211,7 @@ def view_of(field: str, kind: Any, shape: tuple[int, ...]) -> Any:
 @intrinsic
 def finish(typing_context: Any, frame: Any, reward: Any, terminated: Any) -> Any:
     """Writes what step returns."""
-    if not isinstance(reward, types.Number | types.Boolean):
+    if not isinstance(reward, types.Number | types.Boolean) and getattr(reward, "ndim", 1) != 0:
         raise errors.TypingError(f"step must return (reward, terminated); the reward is {reward}")
     if not isinstance(terminated, types.Boolean | types.Integer):
         raise errors.TypingError(

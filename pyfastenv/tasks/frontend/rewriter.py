@@ -172,10 +172,11 @@ class Rewriter(ast.NodeTransformer):
                     "pyfastenv.debug",
                     "sum": "write np.sum, whose order of additions is known",
                     "round": "write np.rint",
+                    "reversed": "write x[::-1], or range(n - 1, -1, -1)",
                 }
                 self._refuse(root, f"{name}()", hints.get(name, ""))
-            # a dtype or a function: numba's float leaves float32 as it is
-            own = {"float": "float64", "int": "int64", "bool": "bool_"}.get(name)
+            # dtypes, too; numba's float leaves float32 as it is, its abs knows no arrays
+            own = {"float": "float64", "int": "int64", "bool": "bool_", "abs": "absolute"}.get(name)
             return self._call_name(f"plain:{own}") if own else root
         value, used = self._outer[name], 0
         while used < len(chain) and isinstance(value, types.ModuleType | type):
@@ -211,7 +212,7 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(value, list) and id(node) in self._indices:
             value = np.array(value)
         value = self._numbers(node, value)
-        if isinstance(value, bool | int | float):
+        if value is None or isinstance(value, bool | int | float):  # np.newaxis is None
             return ast.Constant(value)
         if (isinstance(value, np.ndarray) and value.dtype.kind in "bif") or isinstance(
             value, tuple
@@ -252,13 +253,12 @@ class Rewriter(ast.NodeTransformer):
         """A default argument, which has been evaluated where the function was defined."""
         if isinstance(value, types.FunctionType):
             self._refuse(node, ast.unparse(node), "a function is no default argument here")
-        is_plain = value is None or isinstance(value, str)
-        default = ast.Constant(value) if is_plain else self._constant(node, "", value)
+        is_text = isinstance(value, str)
+        default = ast.Constant(value) if is_text else self._constant(node, "", value)
         return ast.copy_location(default, node)
 
-    def _helper(self, node: ast.AST, function: types.FunctionType) -> ast.Name:
-        name = self._add(function)
-        if name is None:
+    def _helper(self, node: ast.AST, function: Any) -> ast.Name:
+        if (name := self._add(function)) is None:
             self._refuse(node, "a function that calls itself cannot be compiled", "write the loop")
         return self._call_name(f"helper:{name}")
 
@@ -391,6 +391,11 @@ class Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Pass(), node)
         plain = ast.Assign(targets=[node.target], value=node.value)
         return self.visit(ast.copy_location(plain, node))
+
+    def visit_Starred(self, node: ast.Starred) -> Any:
+        if isinstance(node.ctx, ast.Store):
+            self._refuse(node, ast.unparse(node), "write what it stands for as a slice, x[1:]")
+        return self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> Any:
         node.cause = None

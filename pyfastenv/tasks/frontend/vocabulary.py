@@ -172,7 +172,7 @@ MATH = {
 }
 
 BUILTINS = {
-    "abs", "bool", "enumerate", "float", "int", "len", "max", "min", "range", "reversed", "slice",
+    "abs", "bool", "enumerate", "float", "int", "len", "max", "min", "range", "slice",
     "tuple", "zip", "True", "False", "None",
     "ValueError", "RuntimeError", "AssertionError", "IndexError", "KeyError", "TypeError",
     "ArithmeticError", "ZeroDivisionError", "OverflowError", "NotImplementedError", "Exception",
