@@ -519,6 +519,8 @@ def test_a_name_that_is_written_in_time_may_be_read(code: str, tmp_path: Path) -
         ("z = 0.0\n        if v[0] > 0.0: z = FLOAT[0]\n        v[0] = z", 1, "float32"),
         ("z = FLOAT[0] if v[0] > 0.0 else 0.0", 0, "float32"),
         ("z = [FLOAT[0], 0.5]", 0, "float32"),
+        ("z = [0.5, 1.5]\n        z[0] = FLOAT[0]", 1, "float32"),
+        ("z = [0.5]\n        z.append(FLOAT[0])", 1, "float32"),
         ("z, on = (FLOAT[0], True) if v[0] > 0.0 else (0.5, True)", 0, "float32"),
         ("z = positive(FLOAT[0])", "return x", "float32"),
         (

@@ -87,6 +87,9 @@ def _stored(state: Any, statement: Any, arrays: set[int]) -> tuple[list[Any], An
     """The variables among which a statement chooses, and the one type that numba gives them."""
     if isinstance(statement, ir.Return):
         return [statement.value], state.return_type
+    if isinstance(statement, ir.SetItem | ir.StaticSetItem):
+        array = state.typemap[statement.target.name]
+        return [statement.value] if isinstance(array, types.List) else [], _dtype(array)
     if not isinstance(statement, ir.Assign):
         return [], None
     value, target = statement.value, state.typemap[statement.target.name]
@@ -95,6 +98,10 @@ def _stored(state: Any, statement: Any, arrays: set[int]) -> tuple[list[Any], An
         return [each for each in value.incoming_values if each is not ir.UNDEFINED], target
     if operation == "build_list":
         return [] if id(value) in arrays else value.items, target.dtype
+    called = state.typemap[value.func.name] if operation == "call" else None
+    owner = getattr(called, "this", None)
+    if isinstance(owner, types.List):  # of append and its kin
+        return value.args, owner.dtype
     source = value.value if operation == "cast" else value
     return [source] if isinstance(source, ir.Var) else [], target
 
@@ -110,8 +117,8 @@ def _lists_of_arrays(state: Any) -> set[int]:
         and "build_list" in call.args[0].name  # which it is handed as it is made
     ]
     found = set[int]()
-    for name in made:  # it grows: lists of lists
-        origin = guard(get_definition, state.func_ir, name)
+    for each in made:  # it grows: lists of lists
+        origin = guard(get_definition, state.func_ir, each)
         if getattr(origin, "op", None) == "build_list":
             found.add(id(origin))
             made += origin.items
@@ -219,8 +226,8 @@ _NARROW = (
     "np.int64(…) around one of them, or x.astype(np.int64) of an array"
 )
 _MIXED = (
-    "the same name, or what a function returns, is a bool in one case and a number in another: "
-    "write int(…) or float(…) around the bool"
+    "a name, an element of a list or what a function returns is a bool in one case and a number "
+    "in another: write int(…) or float(…) around the bool"
 )
 
 
