@@ -206,6 +206,8 @@ MISTAKES = [
     Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
     Mistake("starred", "after", "y, *z = data.qpos", "x[1:]"),
     Mistake("reversed", "after", "for y in reversed(data.qpos): pass", "x[::-1]"),
+    Mistake("rows_of_two_kinds", "after", "y = np.array([[data.time, 1.0], [1, 2]])",
+            "is of one kind"),
     Mistake("reshaped", "after", "y = (np.ones((2, 3)) * data.time).T.reshape(6)",
             "np.ascontiguousarray"),
     Mistake("reshaped_by_numpy", "after", "y = np.reshape(np.ones((2, 3)).T, -1)",

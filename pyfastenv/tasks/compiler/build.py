@@ -241,7 +241,7 @@ def _failed(error: Exception, name: str, place: Place) -> str:
     """The message where numba itself fails, instead of refusing the code."""
     filename, line = place
     source = linecache.getline(filename, line).strip()
-    said = str(error)
+    said = str(error) or "write it otherwise: what a list holds is of one kind, such as floats"
     # which numba's types of in-place operators fail over
     changes = re.search(r"[-+*/%&|^<>]=(?!=)", source) is not None
     if changes and isinstance(error, AttributeError):
