@@ -210,6 +210,7 @@ REFUSED = {
     "v.astype(np.float32) * self.count": "float32", "np.add(v.astype(np.float32), x)": "float32",
     "(v[0] > 0) + (w[0] > 0)": "two bools", "np.multiply(v[0] > 0, w[0] > 0)": "two bools",
     "np.exp(x > 0)": r"float\(x\)", "np.arctan2(x > y, v[0] > 0)": r"float\(x\)",
+    "np.sqrt(x > 0)": r"float\(…\)", "np.copysign(x > 0, y > 0)": r"float\(…\)",
     "np.sin(self.model.jnt_limited[1])": r"float\(x\)", "np.arctan2(x > y, 2)": r"float\(x\)",
     "~(x > 0)": "write not", "np.int32(x) * np.int32(y)": r"np.int64\(…\)",
     "self.model.jnt_qposadr * 3": r"np.int64\(…\)", "np.int32(x) << np.int32(1)": "in 32 bits",

@@ -145,8 +145,19 @@ def _other_types(called: Any, kinds: list[Any], result: Any) -> str:
         return _INVERT
     if called in _PRODUCTS and _is_narrow(kinds):
         return _NARROW
+    is_float = isinstance(_dtype(result), types.Float)
+    if isinstance(called, np.ufunc) and called is not np.divide and is_float and _are_bytes(dtypes):
+        return _BYTES
     both = len(kinds) == 2 and all(isinstance(kind, types.Boolean) for kind in kinds)
     return _BOOLS if both and called in _ON_BOOLS else ""
+
+
+def _are_bytes(dtypes: set[Any]) -> bool:
+    return all(
+        isinstance(dtype, types.Boolean)
+        or (isinstance(dtype, types.Integer) and dtype.bitwidth < 32)
+        for dtype in dtypes
+    )
 
 
 def _is_narrow(kinds: list[Any]) -> bool:
@@ -195,6 +206,7 @@ _BOOLS = (
     "arithmetic on two bools depends on whether they are NumPy's or Python's: write int(…) around "
     "one of them, or and, or"
 )
+_BYTES = "of bools and bytes NumPy computes in float16 or float32: write float(…) around them"
 _INVERT = "~ of a bool depends on whether it is NumPy's or Python's, whose ~True is -2: write not"
 _PRODUCTS = (operator.mul, operator.lshift, np.multiply)
 _NARROW = (
