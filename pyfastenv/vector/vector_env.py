@@ -499,8 +499,9 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         Seeds are not part of a snapshot (the random streams are): ``np_random_seed`` stays.
 
         Raises:
-            ValueError: Not snapshots of such environments: same id, arguments, autoreset_mode,
-                max_episode_steps, obs_dtype and fields set by :meth:`set_model_field` are needed.
+            ValueError: Not snapshots of such environments: same id, arguments, contents of
+                ``xml_file``, autoreset_mode, max_episode_steps, obs_dtype and fields set by
+                :meth:`set_model_field` are needed.
         """
         self._core.set_state(state, env_ids)
 

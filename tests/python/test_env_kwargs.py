@@ -34,7 +34,10 @@ def heavy_walker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
-    heavy_walker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    heavy_walker: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     options = (
         "--env-id Walker2d-v5 --total-steps 300 --learning-starts 100 --num-threads 1 "
@@ -58,9 +61,15 @@ def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
     again = evaluate_run(tmp_path / "run", episodes=2, seed=1).metrics()
     assert again == result["evaluation"]
     # other physics, other returns
+    text = Path(path).read_text()
     Path(path).write_text(Path(resolve_xml_file("walker2d_v5.xml")).read_text())
     assert evaluate_run(tmp_path / "run", episodes=2, seed=1).metrics() != result["evaluation"]
-    assert cli.main(["resume", str(tmp_path / "run"), "--total-steps", "400", "--quiet"]) == 0
+    resume = ["resume", str(tmp_path / "run"), "--total-steps", "400", "--quiet"]
+    capsys.readouterr()
+    assert cli.main(resume) == 1
+    assert "contents of the model's file" in capsys.readouterr().err
+    Path(path).write_text(text)
+    assert cli.main(resume) == 0
     assert load_policy(tmp_path / "run").step == 400
 
 
