@@ -1,5 +1,6 @@
 #include "bindings/rollout.h"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,24 @@ RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& 
     if (!out.contains(name)) throw BadValue("out: '", name, "' is missing");
     return keep.emplace_back(out[name]);
   };
+  struct Written {
+    const char* name;
+    const char *begin, *end;
+  };
+  std::vector<Written> written;
+  const auto output = [&](const char* name, const std::vector<int64_t>& shape, ArrayType type) {
+    const py::object given = array(name);
+    void* data = OutputData(given, name, shape, type);
+    const auto* begin = static_cast<const char*>(data);
+    const char* end = begin + given.attr("nbytes").cast<ptrdiff_t>();
+    for (const Written& other : written) {
+      if (begin < other.end && other.begin < end) {
+        throw BadValue("out: ", other.name, " and ", name, " share memory");
+      }
+    }
+    written.push_back({name, begin, end});
+    return data;
+  };
   const int64_t steps = num_steps;
   const int64_t envs = env.num_envs();
   const int64_t obs_size = env.spec().obs_size;
@@ -73,20 +92,17 @@ RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& 
   views.obs_dtype = FloatDType(array("obs"), "obs");
   views.reward_dtype = FloatDType(array("rewards"), "rewards");
   const ArrayType obs_type = ToArrayType(views.obs_dtype);
-  views.obs = OutputData(array("obs"), "obs", {steps, envs, obs_size}, obs_type);
-  views.last_obs = OutputData(array("last_obs"), "last_obs", {envs, obs_size}, obs_type);
+  views.obs = output("obs", {steps, envs, obs_size}, obs_type);
+  views.last_obs = output("last_obs", {envs, obs_size}, obs_type);
   if (policy.discrete()) {
-    views.actions = OutputData(array("actions"), "actions", {steps, envs}, ArrayType::kInt64);
+    views.actions = output("actions", {steps, envs}, ArrayType::kInt64);
   } else {
-    views.actions = OutputData(array("actions"), "actions", {steps, envs, policy.action_size()},
-                               ArrayType::kFloat32);
+    views.actions = output("actions", {steps, envs, policy.action_size()}, ArrayType::kFloat32);
   }
-  views.log_probs = static_cast<float*>(
-      OutputData(array("log_probs"), "log_probs", {steps, envs}, ArrayType::kFloat32));
-  views.rewards =
-      OutputData(array("rewards"), "rewards", {steps, envs}, ToArrayType(views.reward_dtype));
+  views.log_probs = static_cast<float*>(output("log_probs", {steps, envs}, ArrayType::kFloat32));
+  views.rewards = output("rewards", {steps, envs}, ToArrayType(views.reward_dtype));
   const auto flags = [&](const char* name) {
-    return static_cast<uint8_t*>(OutputData(array(name), name, {steps, envs}, ArrayType::kBool));
+    return static_cast<uint8_t*>(output(name, {steps, envs}, ArrayType::kBool));
   };
   views.terminations = flags("terminations");
   views.truncations = flags("truncations");

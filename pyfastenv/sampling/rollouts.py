@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, cast
 
 import gymnasium
@@ -229,9 +228,6 @@ def rollout(
     if out is None:
         out = RolloutBatch.allocate(envs, num_steps)
     arrays = {name: tensor.numpy() for name, tensor in out.tensors().items()}
-    for (name, array), (other, its) in combinations(arrays.items(), 2):
-        if np.shares_memory(array, its):
-            raise ValueError(f"out: {name} and {other} share memory")
     ids = None if policy_id is None else np.asarray(policy_id)
     try:
         out.episodes = _episodes(envs.run_rollout(policy, ids, num_steps, arrays))
