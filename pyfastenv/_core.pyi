@@ -59,6 +59,10 @@ class Batch:
         """
         Computes what follows from the states; returns failures as step.
         """
+    def has_sizes_of(self, model_address: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        """
+        Whether a model's data and states are as large as the batch's.
+        """
     def jac(
         self,
         ids: typing.Any,

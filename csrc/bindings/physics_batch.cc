@@ -144,13 +144,16 @@ class PythonBatch {
     kept_fields_ = std::move(kept);
   }
 
+  bool HasSizesOf(uintptr_t address) const {
+    return SameSizes(*At<const mjModel>(address), *model_);
+  }
+
   void SetModels(const std::vector<uintptr_t>& addresses) {
     std::vector<const mjModel*> models;
     for (size_t i = 0; i < addresses.size(); ++i) {
       const auto& m = *At<const mjModel>(addresses[i]);
       models.push_back(&m);
-      if (DataFits(m, *model_) && DataFits(*model_, m) &&
-          mj_stateSize(&m, mjSTATE_INTEGRATION) == mj_stateSize(model_, mjSTATE_INTEGRATION)) {
+      if (SameSizes(m, *model_)) {
         const bool is_new = i == 0 || addresses[i] != addresses[i - 1];
         if (is_new) CheckShares(m, "models[" + std::to_string(i) + "]");
         continue;
@@ -439,6 +442,8 @@ void BindPhysicsBatch(py::module_& m) {
            "Copies a field of MjData into an array after every call.")
       .def("set_fields", &PythonBatch::SetFields, py::arg("arrays"),
            "Gives every simulation its own values of these fields of MjModel, and of no others.")
+      .def("has_sizes_of", &PythonBatch::HasSizesOf, py::arg("model_address"),
+           "Whether a model's data and states are as large as the batch's.")
       .def("set_models", &PythonBatch::SetModels, py::arg("addresses"),
            "Runs every simulation on a model of its own; none: on the batch's.")
       .def("step", &PythonBatch::Step, py::arg("ids"), py::arg("nstep"), py::arg("stage"),

@@ -126,11 +126,11 @@ class PyVectorEnv {
     options.amended = arguments.amended;
     options.max_episode_steps = arguments.max_episode_steps.value_or(
         task ? task->max_episode_steps : entry->max_episode_steps);
+    const std::string& path = first->spec().model_path;
     // what snapshots must agree on: the environment and its arguments, the model's path resolved
     options.identity = arguments.env_id + (task ? task->identity : "") + '(' + params.Identity() +
-                       ')' + first->spec().model_path + arguments.autoreset_mode +
+                       ')' + path + arguments.autoreset_mode +
                        std::to_string(options.max_episode_steps);
-    const std::string& path = first->spec().model_path;
     if (!task && !path.empty() && !path.starts_with(arguments.assets_dir)) {
       options.identity += ModelDigest(*models.Load(path));  // of a file that may be edited
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/hash.h"
+
 namespace pyfastenv {
 
 namespace {
@@ -17,13 +19,6 @@ struct StateHeader {
   uint8_t flags;
   uint8_t padding[3];
 };
-
-uint64_t Fnv1a(uint64_t hash, const void* data, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    hash = (hash ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001b3ULL;
-  }
-  return hash;
-}
 
 }  // namespace
 
@@ -109,7 +104,7 @@ uint64_t EnvStore::Fingerprint(const std::string& identity) const {
   constexpr uint64_t kStateVersion = 3;
   const uint64_t kind[] = {kStateVersion, rows_.layout.version(), obs_bytes_,
                            static_cast<uint64_t>(obs_dtype())};
-  uint64_t hash = Fnv1a(0xcbf29ce484222325ULL, kind, sizeof(kind));
+  uint64_t hash = Fnv1a(kEmptyHash, kind, sizeof(kind));
   hash = Fnv1a(hash, identity.data(), identity.size());
   return hash;
 }

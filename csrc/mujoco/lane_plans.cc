@@ -13,7 +13,7 @@
 #include "core/errors.h"
 #include "core/fork.h"
 #include "lanes/self_check.h"
-#include "mujoco/error_trap.h"
+#include "mujoco/model_image.h"
 
 namespace pyfastenv {
 
@@ -27,9 +27,7 @@ constexpr size_t kMostRemembered = 256;
 using Key = std::tuple<size_t, size_t, int, std::vector<std::string>>;
 
 Key KeyOf(const mjModel& model, int width, const std::vector<std::string>& fields) {
-  std::string bytes;
-  bytes.resize(static_cast<size_t>(mj_sizeModel(&model)));
-  Trapped([&] { mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size())); });
+  const std::string bytes = SavedModel(model);
   return {bytes.size(), std::hash<std::string_view>()(bytes), width, fields};
 }
 

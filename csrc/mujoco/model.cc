@@ -3,8 +3,10 @@
 #include <filesystem>
 
 #include "core/errors.h"
+#include "core/hash.h"
 #include "mujoco/error_trap.h"
 #include "mujoco/model_features.h"
+#include "mujoco/model_image.h"
 
 namespace pyfastenv {
 
@@ -35,11 +37,8 @@ SharedModel LoadModel(const std::string& path) {
 }
 
 std::string ModelDigest(const mjModel& model) {
-  std::string bytes(static_cast<size_t>(mj_sizeModel(&model)), '\0');
-  mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size()));
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (const char byte : bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3ULL;
-  return std::to_string(hash);
+  const std::string bytes = SavedModel(model);
+  return std::to_string(Fnv1a(kEmptyHash, bytes.data(), bytes.size()));
 }
 
 std::string ModelCache::Resolve(const std::string& xml_file) const {

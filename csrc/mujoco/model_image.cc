@@ -11,6 +11,7 @@
 
 #include "lanes/number_access.h"
 #include "lanes/rays.h"
+#include "mujoco/error_trap.h"
 #include "mujoco/version.h"
 
 #if PYFASTENV_MUJOCO < 3005000
@@ -252,6 +253,12 @@ size_t ModelImage::Hash() const {
   return std::hash<std::string_view>()(std::string_view(text, bytes_.size()));
 }
 
+std::string SavedModel(const mjModel& model) {
+  std::string bytes(static_cast<size_t>(mj_sizeModel(&model)), '\0');
+  Trapped([&] { mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size())); });
+  return bytes;
+}
+
 bool IsRead(const mjModel& model, std::string_view array) {
   const Use use = UseOf(array, "");
   if (use == Use::kByMuscles) return HasMuscles(model);
@@ -271,6 +278,11 @@ bool DataFits(const mjModel& model, const mjModel& made_for) {
   MJDATA_POINTERS
 #undef X
   return true;
+}
+
+bool SameSizes(const mjModel& a, const mjModel& b) {
+  return DataFits(a, b) && DataFits(b, a) &&
+         mj_stateSize(&a, mjSTATE_INTEGRATION) == mj_stateSize(&b, mjSTATE_INTEGRATION);
 }
 
 }  // namespace pyfastenv

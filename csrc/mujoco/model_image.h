@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,10 +36,16 @@ class ModelImage {
   std::vector<std::byte> bytes_;
 };
 
+/// Everything in a model, as a file has it. Throws MujocoError.
+std::string SavedModel(const mjModel& model);
+
 /// Whether physics, and plans for lanes, may depend on an array of the model ("geom_rgba": no).
 bool IsRead(const mjModel& model, std::string_view array);
 
 /// Whether a data made for `made_for` has room for every array that a step of `model` writes.
 bool DataFits(const mjModel& model, const mjModel& made_for);
+
+/// Whether a data and a state of either model are as large as the other's.
+bool SameSizes(const mjModel& a, const mjModel& b);
 
 }  // namespace pyfastenv

@@ -227,26 +227,6 @@ def check_count(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
-def check_data(data: Any, model: mujoco.MjModel) -> None:
-    """Checks that an MjData has the sizes of a model, so its state can be written there.
-
-    Raises:
-        TypeError: It is no MjData.
-        ValueError: It is of a model of other sizes.
-    """
-    if not isinstance(data, mujoco.MjData):
-        raise TypeError(f"data: expected an MjData, got {type(data).__name__}")
-    if _sizes(data.model) != _sizes(model):
-        raise ValueError("data: it is of a model of other sizes: make it from this one's")
-
-
-def _sizes(model: mujoco.MjModel) -> list[int]:
-    """How much a model has of each part of the state, and of what is computed from it."""
-    state = [mujoco.mj_stateSize(model, 1 << i) for i in range(int(mujoco.mjtState.mjNSTATE))]
-    names = ("nbody", "njnt", "ngeom", "nsite", "ncam", "nlight", "ntendon", "nsensordata")
-    return state + [getattr(model, name) for name in names]
-
-
 def check_control_spec(value: Any) -> int:
     """Bits of mjSTATE_USER."""
     try:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv import _core
-from pyfastenv.physics.arguments import check_control_spec, check_count, check_data
+from pyfastenv.physics.arguments import check_control_spec, check_count
 from pyfastenv.physics.batch_fields import (
     DATA_FIELDS,
     MODEL_FIELDS,
@@ -575,11 +575,16 @@ class Batch:
                 ``mj_forward`` computes what is not state.
 
         Raises:
+            TypeError: ``data`` is no MjData.
             ValueError: ``data`` is of a model of other sizes.
         """
         sim = self._sim(sim)
-        data = mujoco.MjData(self.model) if data is None else data
-        check_data(data, self.model)
+        if data is None:
+            data = mujoco.MjData(self.model)
+        elif not isinstance(data, mujoco.MjData):
+            raise TypeError(f"data: expected an MjData, got {type(data).__name__}")
+        elif not self._core.has_sizes_of(data.model._address):
+            raise ValueError("data: it is of a model of other sizes: make it from this one's")
         if self.persistent:
             mujoco.mj_copyData(data, self.model, self._data[sim])
         mujoco.mj_setState(self.model, data, self.state[sim], _ROW)
