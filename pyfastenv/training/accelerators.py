@@ -83,6 +83,11 @@ def in_bfloat16(amp: bool, device: torch.device) -> bool:
     return amp and (device.type != "cpu" or bool(_core.bfloat16_unit()))
 
 
+def autocast(amp: bool, device: torch.device) -> torch.autocast:
+    """The context in which networks that are not ours compute in mixed precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=in_bfloat16(amp, device))
+
+
 def why_not_bfloat16(amp: bool, device: torch.device) -> str | None:
     """Why products are not computed in bfloat16 by the core; None: they are."""
     if not amp:

@@ -24,7 +24,13 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Choice, Chooser, changed_functions, in_bfloat16
+from pyfastenv.training.accelerators import (
+    Choice,
+    Chooser,
+    autocast,
+    changed_functions,
+    in_bfloat16,
+)
 
 NetworkFactory = Callable[[int, int], nn.Module]
 
@@ -251,8 +257,7 @@ class ActorCritic(ABC):
 
     def mixed_precision(self) -> torch.autocast:
         """The context that :attr:`options` ``.bfloat16`` means for networks that are not ours."""
-        enabled = in_bfloat16(self.options.bfloat16, self.device) and self.own_networks
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
+        return autocast(self.options.bfloat16 and self.own_networks, self.device)
 
     def is_finite(self) -> bool:
         """Whether all policies are. Synchronises with the device."""

@@ -32,7 +32,7 @@ from pyfastenv.runs.options import POSITIVE_OR_INFINITE, at_least, check_fixed
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed
-from pyfastenv.training.accelerators import in_bfloat16
+from pyfastenv.training.accelerators import autocast
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
@@ -197,8 +197,7 @@ class Distillation(ActorValue[Config]):
 
     def _loss(self, seen: Tensor, actions: Tensor) -> Tensor:
         # what MLP.compute_in does for ours
-        own = self.own_networks and in_bfloat16(self.config.amp, self.device)
-        precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
+        precision = autocast(self.own_networks and self.config.amp, self.device)
         with span("forward"), learning(self.policy), precision:
             means = self.policy(seen[None])[0].float()
         return self.functions.distillation_loss(means, self.log_std, actions, self.config.loss)

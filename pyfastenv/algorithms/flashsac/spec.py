@@ -30,7 +30,7 @@ from pyfastenv.runs.options import POSITIVE, at_least
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
-from pyfastenv.training.accelerators import Accelerator, in_bfloat16
+from pyfastenv.training.accelerators import Accelerator, autocast
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
@@ -240,8 +240,7 @@ class FlashSACLearner(ActorCritic):
 
     def mixed_precision(self) -> torch.autocast:
         """All networks here are plain modules."""
-        enabled = in_bfloat16(self.options.bfloat16, self.device)
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
+        return autocast(self.options.bfloat16, self.device)
 
     def update(
         self,

@@ -33,7 +33,7 @@ from pyfastenv.runs.options import (
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.tasks.language.symmetry import Mirror
 from pyfastenv.training import distributed
-from pyfastenv.training.accelerators import Choice, Chooser, changed_functions, in_bfloat16
+from pyfastenv.training.accelerators import Choice, Chooser, autocast, changed_functions
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.changes import as_written
 from pyfastenv.training.entry_points import entry_points
@@ -485,8 +485,7 @@ class PPO(ActorValue[Config]):
         """A minibatch's columns, the policy's outputs ``(B, outputs)`` and values ``(B,)``."""
         columns = self._columns(rows)
         # what MLP.compute_in does for ours
-        own = self.own_networks and in_bfloat16(self.config.amp, self.device)
-        precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
+        precision = autocast(self.own_networks and self.config.amp, self.device)
         with span("forward"), learning(self.policy, self.value), precision:
             outputs = self.policy(columns.policy_obs[None])[0].float()
             values = self.value(columns.critic_obs[None]).flatten().float()
