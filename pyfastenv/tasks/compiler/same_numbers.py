@@ -1,4 +1,4 @@
-"""Code whose numbers depend on types that Python and NumPy tell apart and numba does not: refused.
+"""Refuses code whose numbers depend on types that Python and NumPy tell apart and numba does not.
 
 It is looked for when numba has found all types.
 """
@@ -220,7 +220,7 @@ _MIXED = (
 
 
 class Compiler(compiler.CompilerBase):
-    """numba's, which refuses such code."""
+    """Compiles as numba does, and refuses such code."""
 
     def define_pipelines(self) -> list[Any]:
         passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
