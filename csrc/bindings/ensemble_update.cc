@@ -24,10 +24,11 @@ using Code = UsageError::Code;
 class PyEnsembleUpdate {
  public:
   PyEnsembleUpdate(int num_inputs, int num_targets, const std::vector<int>& hidden_sizes,
-                   int num_networks, int num_seeds, int batch_size, int num_threads) {
-    CheckBf16("EnsembleUpdate");
-    options_ = {num_inputs, num_targets, hidden_sizes, num_networks,
-                num_seeds,  batch_size,  num_threads};
+                   bool bfloat16, int num_networks, int num_seeds, int batch_size,
+                   int num_threads) {
+    if (bfloat16) CheckBf16("EnsembleUpdate");
+    options_ = {num_inputs,   num_targets, hidden_sizes, bfloat16,
+                num_networks, num_seeds,   batch_size,   num_threads};
     CheckSize("num_inputs", num_inputs);
     CheckSize("num_targets", num_targets);
     CheckSize("num_networks", num_networks);
@@ -110,10 +111,10 @@ void BindEnsembleUpdate(py::module_& m) {
   py::class_<PyEnsembleUpdate>(
       m, "EnsembleUpdate",
       "An ensemble's training on the CPU; see pyfastenv.algorithms.mbpo.dynamics.")
-      .def(py::init<int, int, const std::vector<int>&, int, int, int, int>(), py::kw_only(),
+      .def(py::init<int, int, const std::vector<int>&, bool, int, int, int, int>(), py::kw_only(),
            py::arg("num_inputs"), py::arg("num_targets"), py::arg("hidden_sizes"),
-           py::arg("num_networks"), py::arg("num_seeds"), py::arg("batch_size"),
-           py::arg("num_threads"))
+           py::arg("bfloat16"), py::arg("num_networks"), py::arg("num_seeds"),
+           py::arg("batch_size"), py::arg("num_threads"))
       .def("run_epoch", &PyEnsembleUpdate::RunEpoch, py::arg("samples"), py::arg("order"),
            py::arg("step"), py::arg("hyper"), py::arg("vectors"))
       .def("errors", &PyEnsembleUpdate::Errors, py::arg("samples"), py::arg("parameters"),

@@ -20,10 +20,10 @@ namespace {
 class PySacUpdate {
  public:
   PySacUpdate(int obs_size, int action_size, const std::vector<int>& hidden_sizes, bool layer_norm,
-              int num_seeds, int batch_size, int num_threads) {
-    CheckBf16("SacUpdate");
-    options_ = {obs_size,  action_size, hidden_sizes, layer_norm,
-                num_seeds, batch_size,  num_threads};
+              bool bfloat16, int num_seeds, int batch_size, int num_threads) {
+    if (bfloat16) CheckBf16("SacUpdate");
+    options_ = {obs_size, action_size, hidden_sizes, layer_norm,
+                bfloat16, num_seeds,   batch_size,   num_threads};
     CheckSize("obs_size", obs_size);
     CheckSize("action_size", action_size);
     CheckSize("num_seeds", num_seeds);
@@ -95,9 +95,9 @@ void BindSacUpdate(py::module_& m) {
       .def_readwrite("target_entropy", &SacHyper::target_entropy)
       .def_readwrite("learn_temperature", &SacHyper::learn_temperature);
   py::class_<PySacUpdate>(m, "SacUpdate", "SAC's steps on the CPU; see pyfastenv.algorithms.sac.")
-      .def(py::init<int, int, const std::vector<int>&, bool, int, int, int>(), py::kw_only(),
+      .def(py::init<int, int, const std::vector<int>&, bool, bool, int, int, int>(), py::kw_only(),
            py::arg("obs_size"), py::arg("action_size"), py::arg("hidden_sizes"),
-           py::arg("layer_norm"), py::arg("num_seeds"), py::arg("batch_size"),
+           py::arg("layer_norm"), py::arg("bfloat16"), py::arg("num_seeds"), py::arg("batch_size"),
            py::arg("num_threads"))
       .def("run", &PySacUpdate::Run, py::arg("rows"), py::arg("noise"), py::arg("step"),
            py::arg("hyper"), py::arg("policy"), py::arg("critic"), py::arg("target"),

@@ -192,8 +192,6 @@ void ForwardLast(const uint16_t* x, const uint16_t* w, const float* bias, int ro
   });
 }
 
-PYFASTENV_INLINE Vec Sigmoid(Vec x) { return 1.0F / (Exp(-x) + 1.0F); }
-
 void ForwardSlope(Activation activation, const uint16_t* x, const uint16_t* w, const float* bias,
                   int rows, int in, int out, uint16_t* y, uint16_t* slope) {
   WithConstant(activation, [&](auto constant) {
@@ -250,101 +248,6 @@ void ColumnSums(const uint16_t* dy, int rows, int out, float* db) {
   }
 }
 
-// log(1 + z) for 0 <= z <= 1: twice the area tangent of z / (2 + z), by its series
-PYFASTENV_INLINE Vec LogOnePlus(Vec z) {
-  const Vec s = z / (2.0F + z);
-  const Vec square = s * s;
-  Vec p = Fill(1.0F / 13.0F);
-  for (int divisor = 11; divisor > 2; divisor -= 2) {
-    p = p * square + 1.0F / static_cast<float>(divisor);
-  }
-  return 2.0F * (s + s * square * p);
-}
-
-void Squash(const float* outputs, int stride, const float* noise, int rows, int size,
-            float log_std_min, float log_std_max, float* actions, float* spread, float* inside,
-            float* log_probs) {
-  constexpr float kLogTwo = 0.69314718F;
-  constexpr float kHalfLogTwoPi = 0.91893853F;
-  for (int row = 0; row < rows; ++row) {
-    const float* line = outputs + static_cast<ptrdiff_t>(row) * stride;
-    const ptrdiff_t at = static_cast<ptrdiff_t>(row) * size;
-    float total = 0.0F;
-    for (int column = 0; column < size; column += kHalf) {
-      const __mmask16 mask = Mask(size - column);
-      const Vec mean = (Vec)_mm512_maskz_loadu_ps(mask, line + column);
-      const Vec raw = (Vec)_mm512_maskz_loadu_ps(mask, line + size + column);
-      const Vec drawn = (Vec)_mm512_maskz_loadu_ps(mask, noise + at + column);
-      Vec log_std = raw < log_std_min ? Fill(log_std_min) : raw;
-      log_std = log_std > log_std_max ? Fill(log_std_max) : log_std;
-      const Vec width = Exp(log_std) * drawn;
-      const Vec before = mean + width;
-      const Vec size_of = before < 0.0F ? -before : before;
-      const Vec z = Exp(-2.0F * size_of);
-      const Vec positive = (1.0F - z) / (1.0F + z);
-      const Vec action = before < 0.0F ? -positive : positive;
-      const Vec log_slope = 2.0F * (kLogTwo - size_of - LogOnePlus(z));
-      const Vec each = -0.5F * drawn * drawn - log_std - log_slope - kHalfLogTwoPi;
-      total += _mm512_mask_reduce_add_ps(mask, (__m512)each);
-      _mm512_mask_storeu_ps(actions + at + column, mask, (__m512)action);
-      _mm512_mask_storeu_ps(spread + at + column, mask, (__m512)width);
-      const Vec within = log_std == raw ? Fill(1.0F) : Vec{};
-      _mm512_mask_storeu_ps(inside + at + column, mask, (__m512)within);
-    }
-    log_probs[row] = total;
-  }
-}
-
-PYFASTENV_INLINE Vec Softplus(Vec x) {
-  const Vec size = x < 0.0F ? -x : x;
-  return (x > 0.0F ? x : Vec{}) + LogOnePlus(Exp(-size));
-}
-
-double Likelihood(const float* outputs, int stride, const float* targets, int rows, int size,
-                  const float* low, const float* high, uint16_t* by_outputs, float* by_low,
-                  float* by_high) {
-  const float share = 1.0F / static_cast<float>(rows * size);
-  double loss = 0.0;
-  for (int column = 0; column < size; column += kHalf) {
-    const __mmask16 mask = Mask(size - column);
-    const Vec least = (Vec)_mm512_maskz_loadu_ps(mask, low + column);
-    const Vec most = (Vec)_mm512_maskz_loadu_ps(mask, high + column);
-    Vec low_sum = {};
-    Vec high_sum = {};
-    for (int row = 0; row < rows; ++row) {
-      const float* line = outputs + static_cast<ptrdiff_t>(row) * stride + column;
-      const Vec mean = (Vec)_mm512_maskz_loadu_ps(mask, line);
-      const Vec raw = (Vec)_mm512_maskz_loadu_ps(mask, line + size);
-      const Vec target =
-          (Vec)_mm512_maskz_loadu_ps(mask, targets + static_cast<ptrdiff_t>(row) * size + column);
-      const Vec from_high = most - raw;
-      const Vec below = most - Softplus(from_high);
-      const Vec from_low = below - least;
-      const Vec log_var = least + Softplus(from_low);
-      const Vec error = mean - target;
-      const Vec weighted = error * Exp(-log_var);
-      const Vec by_log_var = (1.0F - weighted * error) * share;
-      const Vec by_below = by_log_var * Sigmoid(from_low);
-      const Vec by_raw = by_below * Sigmoid(from_high);
-      low_sum += by_log_var - by_below;
-      high_sum += by_below - by_raw;
-      loss += _mm512_mask_reduce_add_ps(mask, (__m512)(weighted * error + log_var));
-      uint16_t* out = by_outputs + static_cast<ptrdiff_t>(row) * stride + column;
-      _mm256_mask_storeu_epi16(out, mask, Round((__m512)(weighted * (2.0F * share))));
-      _mm256_mask_storeu_epi16(out + size, mask, Round((__m512)by_raw));
-    }
-    const __m512 low_before = _mm512_maskz_loadu_ps(mask, by_low + column);
-    const __m512 high_before = _mm512_maskz_loadu_ps(mask, by_high + column);
-    _mm512_mask_storeu_ps(by_low + column, mask, (__m512)((Vec)low_before + low_sum));
-    _mm512_mask_storeu_ps(by_high + column, mask, (__m512)((Vec)high_before + high_sum));
-  }
-  return loss * share;
-}
-
-void Follow(float* a, const float* b, size_t size, float share) {
-  for (size_t i = 0; i < size; ++i) a[i] += (b[i] - a[i]) * share;
-}
-
 }  // namespace
 
 #ifdef __AMX_BF16__
@@ -369,9 +272,6 @@ const Bf16Kernels PYFASTENV_NAME(kBf16) = {.unit = kUnit,
                                            .forward_last = ForwardLast,
                                            .backward_relu = BackwardRelu,
                                            .backward_slope = BackwardSlope,
-                                           .column_sums = ColumnSums,
-                                           .squash = Squash,
-                                           .likelihood = Likelihood,
-                                           .follow = Follow};
+                                           .column_sums = ColumnSums};
 
 }  // namespace pyfastenv

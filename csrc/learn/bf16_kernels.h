@@ -54,20 +54,6 @@ struct Bf16Kernels {
                          int in, int out, uint16_t* dx);
   /// db (out) = the sums of dy's columns.
   void (*column_sums)(const uint16_t* dy, int rows, int out, float* db);
-
-  /// Squashed Gaussians: outputs (rows, stride) hold means, then log-stds; see
-  /// pyfastenv/nn/functional.py for the formulas. inside is 1 or 0.
-  void (*squash)(const float* outputs, int stride, const float* noise, int rows, int size,
-                 float log_std_min, float log_std_max, float* actions, float* spread, float* inside,
-                 float* log_probs);
-  /// The likelihood loss of Gaussians with bounded log-variances and its gradient; see
-  /// pyfastenv/nn/functional.py (bounded_gaussian_gradients). outputs and by_outputs (rows, stride)
-  /// hold means, then raw log-variances; by_low and by_high (size) are added to. Returns the loss.
-  double (*likelihood)(const float* outputs, int stride, const float* targets, int rows, int size,
-                       const float* low, const float* high, uint16_t* by_outputs, float* by_low,
-                       float* by_high);
-  /// a += (b - a) * share
-  void (*follow)(float* a, const float* b, size_t size, float share);
 };
 
 /// A thread's part of a learning step: its products stand between begin() and end().

@@ -1,4 +1,4 @@
-// Training of an ensemble of Gaussian networks on the processor's matrix unit.
+// Training of an ensemble of Gaussian networks, in float32 or on the processor's matrix unit.
 //
 // The reference is pyfastenv/algorithms/mbpo/dynamics.py (EnsembleDynamics), whose vectors of
 // parameters this changes in place; the hidden layers are SiLU. Every network has its own samples,
@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "core/parallel_for.h"
-#include "learn/bf16_network.h"
+#include "learn/flat_layers.h"
+#include "learn/gaussian_kernels.h"
 
 namespace pyfastenv {
 
@@ -20,6 +21,7 @@ struct EnsembleOptions {
   int num_inputs = 1;
   int num_targets = 1;  // a network has twice as many outputs: means and log-variances
   std::vector<int> hidden_sizes;
+  bool bfloat16 = false;  // wants BestBf16Kernels()
   int num_networks = 1;
   int num_seeds = 1;  // num_networks / num_seeds networks each, which share their seed's samples
   int batch_size = 1;
@@ -37,11 +39,10 @@ struct EnsembleHyper {
 
 class EnsembleUpdate {
  public:
-  /// Wants BestBf16Kernels().
   explicit EnsembleUpdate(const EnsembleOptions& options);
   ~EnsembleUpdate();
 
-  /// The size of the flat vectors: all networks (see Bf16Layer), then their upper and their lower
+  /// The size of the flat vectors: all networks (see FlatLayer), then their upper and their lower
   /// bounds (num_networks, num_targets).
   size_t num_parameters() const;
 
@@ -55,19 +56,16 @@ class EnsembleUpdate {
   void Errors(const float* samples, int64_t n, const float* parameters, float* errors);
 
  private:
-  struct Worker;
+  class Worker;
+  template <class Network>
+  class WorkerIn;
 
-  /// Calls run(worker, network) for every network.
-  void ForEachNetwork(const std::function<void(Worker&, int)>& run);
-  void TrainNetwork(Worker& worker, int network, const float* samples, const int64_t* order,
-                    int64_t count, int64_t step, const EnsembleHyper& hyper,
-                    const AdamVectors& vectors);
   int seed_of(int network) const { return network / (options_.num_networks / options_.num_seeds); }
 
   EnsembleOptions options_;
-  const Bf16Kernels& kernels_;
+  const GaussianKernels& kernels_;
   const TrainKernels& train_;
-  Bf16Layers layers_;
+  FlatLayers layers_;
   size_t bounds_;  // where they stand in the flat vectors
   std::vector<std::unique_ptr<Worker>> workers_;
 

@@ -1,6 +1,7 @@
 // Which of the compiled training kernels runs.
 #include "learn/bf16_kernels.h"
 #include "learn/bin_kernels.h"
+#include "learn/gaussian_kernels.h"
 #include "learn/loss_kernels.h"
 #include "learn/train_kernels.h"
 #include "learn/unit_kernels.h"
@@ -19,13 +20,16 @@ namespace pyfastenv {
 extern const TrainKernels kTrainBaseline;
 extern const GaussianLossFunction kGaussianLossBaseline;
 extern const BinKernels kBinKernelsBaseline;
+extern const GaussianKernels kGaussianBaseline;
 #ifdef PYFASTENV_X86_KERNELS
 extern const TrainKernels kTrainAvx2;
 extern const TrainKernels kTrainAvx512;
 extern const GaussianLossFunction kGaussianLossAvx2;
 extern const GaussianLossFunction kGaussianLossAvx512;
 extern const BinKernels kBinKernelsAvx2;
+extern const GaussianKernels kGaussianAvx2;
 extern const BinKernels kBinKernelsAvx512;
+extern const GaussianKernels kGaussianAvx512;
 #endif
 
 // The best of what one source was compiled to.
@@ -41,6 +45,8 @@ const TrainKernels& BestTrainKernels() { return PYFASTENV_BEST(kTrain); }
 GaussianLossFunction BestGaussianLoss() { return PYFASTENV_BEST(kGaussianLoss); }
 
 const BinKernels& BestBinKernels() { return PYFASTENV_BEST(kBinKernels); }
+
+const GaussianKernels& BestGaussianKernels() { return PYFASTENV_BEST(kGaussian); }
 
 #ifdef PYFASTENV_BF16_KERNELS
 extern const Bf16Kernels kBf16Amx;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <utility>
 
 #include "learn/array_size.h"
+#include "learn/bf16_network.h"
+#include "learn/f32_network.h"
 
 namespace pyfastenv {
 
@@ -17,48 +19,65 @@ size_t Index(int row, int columns, int column) {
 
 }  // namespace
 
-// The memory of one seed, and its step.
-struct SacUpdate::Seed {
-  Seed(SacUpdate& owner, int number);
+class SacUpdate::Seed {
+ public:
+  virtual ~Seed() = default;
+
+  /// The steps of the call at hand.
+  virtual void Run() = 0;
+};
+
+// The memory of one seed, and its steps, in Bf16Network or F32Network.
+template <class Network>
+class SacUpdate::SeedIn : public SacUpdate::Seed {
+ public:
+  SeedIn(SacUpdate& owner, int number, Network network);
+
+  void Run() override;
+
+ private:
+  using Parameters = typename Network::Parameters;
+  using Pass = typename Network::Pass;
 
   void Step(const float* rows, const float* noise, int64_t step, float* metrics);
   void PackCritic(int i);
-
- private:
   void PackPolicyAndTargets();
   void FillCriticInputs(const float* rows, int obs_column, const float* from,
                         ptrdiff_t action_stride);
-  void SetOutputGradient(Bf16Pass& pass, const float* values, int size);
+  void WriteOutputGradient(Pass& pass, const float* gradient, int size);
 
   SacUpdate& owner;
   const int k;
   const int batch, padded_batch;
   const int obs_size, action_size, width;
 
-  Bf16Parameters policy;
-  Bf16Parameters critic[2], target[2];
-  Bf16Pass policy_pass;
-  Bf16Pass critic_pass[2];  // the first one holds the inputs of both
+  Network network;
+  Parameters policy;
+  Parameters critic[2], target[2];
+  Pass policy_pass;
+  Pass critic_pass[2];  // the first one holds the inputs of both
   std::vector<float> actions, spread, inside, log_probs, targets, policy_values[2], by_actions,
       by_outputs, column;
 };
 
-SacUpdate::Seed::Seed(SacUpdate& o, int number)
+template <class Network>
+SacUpdate::SeedIn<Network>::SeedIn(SacUpdate& o, int number, Network n)
     : owner(o),
       k(number),
       batch(o.options_.batch_size),
-      padded_batch(Padded(batch, kTile)),
+      padded_batch(Padded(batch, Network::kRows)),
       obs_size(o.options_.obs_size),
       action_size(o.options_.action_size),
       width(2 * obs_size + action_size + 2),
-      policy(o.policy_layers_, Bf16Parameters::Use::kBackward),
-      critic{{o.critic_layers_, Bf16Parameters::Use::kBackwardToInputs},
-             {o.critic_layers_, Bf16Parameters::Use::kBackwardToInputs}},
-      target{{o.critic_layers_, Bf16Parameters::Use::kForward},
-             {o.critic_layers_, Bf16Parameters::Use::kForward}},
-      policy_pass(o.kernels_, o.train_, o.policy_layers_, Activation::kRelu, 2 * batch),
-      critic_pass{{o.kernels_, o.train_, o.critic_layers_, Activation::kRelu, batch},
-                  {o.kernels_, o.train_, o.critic_layers_, Activation::kRelu, batch}} {
+      network(std::move(n)),
+      policy(network, o.policy_layers_, PassUse::kBackward),
+      critic{{network, o.critic_layers_, PassUse::kBackwardToInputs},
+             {network, o.critic_layers_, PassUse::kBackwardToInputs}},
+      target{{network, o.critic_layers_, PassUse::kForward},
+             {network, o.critic_layers_, PassUse::kForward}},
+      policy_pass(network, o.policy_layers_, Activation::kRelu, 2 * batch),
+      critic_pass{{network, o.critic_layers_, Activation::kRelu, batch},
+                  {network, o.critic_layers_, Activation::kRelu, batch}} {
   const auto floats = [](int rows, int columns) {
     return std::vector<float>(ArraySize(rows, columns));
   };
@@ -73,21 +92,22 @@ SacUpdate::Seed::Seed(SacUpdate& o, int number)
   by_outputs = floats(batch, 2 * action_size);
 }
 
-void SacUpdate::Seed::PackCritic(int i) {
-  critic[i].Pack(owner.kernels_, owner.critic_layers_, owner.vectors_.critic.parameters, 2 * k + i);
+template <class Network>
+void SacUpdate::SeedIn<Network>::PackCritic(int i) {
+  critic[i].Pack(owner.vectors_.critic.parameters, 2 * k + i);
 }
 
 /// Packs the parameters that a step takes as the step before, or whoever else, has left them.
-void SacUpdate::Seed::PackPolicyAndTargets() {
+template <class Network>
+void SacUpdate::SeedIn<Network>::PackPolicyAndTargets() {
   const SacVectors& vectors = owner.vectors_;
-  policy.Pack(owner.kernels_, owner.policy_layers_, vectors.policy.parameters, k);
-  for (int i = 0; i < 2; ++i) {
-    target[i].Pack(owner.kernels_, owner.critic_layers_, vectors.target, 2 * k + i);
-  }
+  policy.Pack(vectors.policy.parameters, k);
+  for (int i = 0; i < 2; ++i) target[i].Pack(vectors.target, 2 * k + i);
 }
 
-void SacUpdate::Seed::FillCriticInputs(const float* rows, int obs_column, const float* from,
-                                       ptrdiff_t action_stride) {
+template <class Network>
+void SacUpdate::SeedIn<Network>::FillCriticInputs(const float* rows, int obs_column,
+                                                  const float* from, ptrdiff_t action_stride) {
   for (int b = 0; b < batch; ++b) {
     critic_pass[0].WriteInput(b, 0, rows + static_cast<ptrdiff_t>(b) * width + obs_column,
                               obs_size);
@@ -95,18 +115,17 @@ void SacUpdate::Seed::FillCriticInputs(const float* rows, int obs_column, const 
   }
 }
 
-void SacUpdate::Seed::SetOutputGradient(Bf16Pass& pass, const float* values, int size) {
-  const int stride = pass.output_stride();
-  for (int b = 0; b < batch; ++b) {
-    uint16_t* out = pass.output_gradient() + static_cast<ptrdiff_t>(b) * stride;
-    for (int i = 0; i < size; ++i) out[i] = RoundToBf16(values[b * size + i]);
-  }
+template <class Network>
+void SacUpdate::SeedIn<Network>::WriteOutputGradient(Pass& pass, const float* gradient, int size) {
+  for (int b = 0; b < batch; ++b) pass.WriteOutputGradient(b, gradient + b * size, size);
 }
 
-void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, float* metrics) {
+template <class Network>
+void SacUpdate::SeedIn<Network>::Step(const float* rows, const float* noise, int64_t step,
+                                      float* metrics) {
   const SacHyper& hyper = owner.hyper_;
   const SacVectors& vectors = owner.vectors_;
-  const Bf16Layers& critic_layers = owner.critic_layers_;
+  const FlatLayers& critic_layers = owner.critic_layers_;
   const int next_obs = obs_size + action_size;
   const int q_stride = critic_pass[0].output_stride();
   const float share = 1.0F / static_cast<float>(batch);
@@ -129,7 +148,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
                              obs_size);
     }
   }
-  const float* policy_outputs = policy_pass.Forward(policy, Padded(2 * batch, kTile));
+  const float* policy_outputs = policy_pass.Forward(policy, Padded(2 * batch, Network::kRows));
   owner.kernels_.squash(policy_outputs, policy_pass.output_stride(), noise, 2 * batch, action_size,
                         hyper.log_std_min, hyper.log_std_max, actions.data(), spread.data(),
                         inside.data(), log_probs.data());
@@ -163,7 +182,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
       squares += error * error;
       column[at] = error * share;
     }
-    SetOutputGradient(critic_pass[i], column.data(), 1);
+    WriteOutputGradient(critic_pass[i], column.data(), 1);
     critic_pass[i].Improve(critic[i], padded_batch, 2 * k + i, vectors.critic,
                            adam_step(hyper.critic_lr), &critic_pass[0]);
     PackCritic(i);
@@ -188,7 +207,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
       column[at] = mine ? -share : 0.0F;
       if (mine) value += policy_values[i][at];
     }
-    SetOutputGradient(critic_pass[i], column.data(), 1);
+    WriteOutputGradient(critic_pass[i], column.data(), 1);
     const float* by_inputs = critic_pass[i].InputGradient(critic[i], padded_batch);
     for (int b = 0; b < batch; ++b) {
       const float* dx = by_inputs + static_cast<ptrdiff_t>(b) * dx_stride + obs_size;
@@ -211,7 +230,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
           inside[at] * (by_mean * spread[at] - weight);
     }
   }
-  SetOutputGradient(policy_pass, by_outputs.data(), 2 * action_size);
+  WriteOutputGradient(policy_pass, by_outputs.data(), 2 * action_size);
   policy_pass.Improve(policy, padded_batch, k, vectors.policy, adam_step(hyper.policy_lr));
 
   // temperature and targets
@@ -223,15 +242,15 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
                       vectors.policy.mean + at, vectors.policy.square + at);
   }
   for (int i = 0; i < 2; ++i) {
-    const int network = 2 * k + i;
+    const int number = 2 * k + i;
     const auto follow = [&](size_t at, int count) {
       owner.kernels_.follow(vectors.target + at, vectors.critic.parameters + at,
                             static_cast<size_t>(count), hyper.tau);
     };
-    for (const Bf16Layer& layer : critic_layers) {
-      follow(layer.weights_of(network), layer.in * layer.out);
-      follow(layer.biases_of(network), layer.out);
-      if (layer.norm != 0) follow(layer.norm_of(network), 2 * layer.out);
+    for (const FlatLayer& layer : critic_layers) {
+      follow(layer.weights_of(number), layer.in * layer.out);
+      follow(layer.biases_of(number), layer.out);
+      if (layer.norm != 0) follow(layer.norm_of(number), 2 * layer.out);
     }
   }
   if (metrics == nullptr) return;
@@ -241,21 +260,45 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   for (int i = 0; i < kNumMetrics; ++i) metrics[i * num_seeds + k] = static_cast<float>(values[i]);
 }
 
+template <class Network>
+void SacUpdate::SeedIn<Network>::Run() {
+  const SacOptions& o = owner.options_;
+  const typename Network::Section section(network);
+  for (int i = 0; i < 2; ++i) PackCritic(i);
+  for (int i = 0; i < owner.count_; ++i) {
+    const ptrdiff_t at = static_cast<ptrdiff_t>(i) * o.num_seeds + k;
+    Step(owner.rows_ + at * batch * width, owner.noise_ + at * 2 * batch * action_size,
+         owner.step_ + i + 1, i == owner.count_ - 1 ? owner.metrics_ : nullptr);
+  }
+}
+
 SacUpdate::SacUpdate(const SacOptions& options)
     : options_(options),
-      kernels_(*BestBf16Kernels()),
+      kernels_(BestGaussianKernels()),
       train_(BestTrainKernels()),
       parallel_(std::clamp(options.num_threads, 1, options.num_seeds)) {
+  if (options.bfloat16) {
+    AddSeeds<Bf16Network>([] { return Bf16Network(); });
+  } else {
+    const int num_threads = std::max(1, options.num_threads / options.num_seeds);
+    AddSeeds<F32Network>([&] { return F32Network(num_threads); });
+  }
+}
+
+template <class Network, class MakeNetwork>
+void SacUpdate::AddSeeds(const MakeNetwork& make_network) {
   const auto layers = [&](int num_inputs, int num_outputs, int num_networks) {
     std::vector<int> sizes = {num_inputs};
-    sizes.insert(sizes.end(), options.hidden_sizes.begin(), options.hidden_sizes.end());
+    sizes.insert(sizes.end(), options_.hidden_sizes.begin(), options_.hidden_sizes.end());
     sizes.push_back(num_outputs);
-    return MakeBf16Layers(sizes, num_networks, options.layer_norm);
+    return Network::MakeLayers(sizes, num_networks, options_.layer_norm);
   };
-  const int num_inputs = options.obs_size + options.action_size;
-  policy_layers_ = layers(options.obs_size, 2 * options.action_size, options.num_seeds);
-  critic_layers_ = layers(num_inputs, 1, 2 * options.num_seeds);
-  for (int k = 0; k < options.num_seeds; ++k) seeds_.push_back(std::make_unique<Seed>(*this, k));
+  const int num_inputs = options_.obs_size + options_.action_size;
+  policy_layers_ = layers(options_.obs_size, 2 * options_.action_size, options_.num_seeds);
+  critic_layers_ = layers(num_inputs, 1, 2 * options_.num_seeds);
+  for (int k = 0; k < options_.num_seeds; ++k) {
+    seeds_.push_back(std::make_unique<SeedIn<Network>>(*this, k, make_network()));
+  }
 }
 
 SacUpdate::~SacUpdate() = default;
@@ -276,20 +319,8 @@ void SacUpdate::Run(const float* rows, const float* noise, int count, int64_t st
   hyper_ = hyper;
   vectors_ = vectors;
   metrics_ = metrics;
-  parallel_.Run(options_.num_seeds, [this](int /*worker*/, int seed) { RunSeed(seed); });
-}
-
-void SacUpdate::RunSeed(int index) {
-  Seed& seed = *seeds_[static_cast<size_t>(index)];
-  const SacOptions& o = options_;
-  const ptrdiff_t width = 2 * o.obs_size + o.action_size + 2;
-  const Bf16Section section(kernels_);
-  for (int i = 0; i < 2; ++i) seed.PackCritic(i);
-  for (int i = 0; i < count_; ++i) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(i) * o.num_seeds + index;
-    seed.Step(rows_ + at * o.batch_size * width, noise_ + at * 2 * o.batch_size * o.action_size,
-              step_ + i + 1, i == count_ - 1 ? metrics_ : nullptr);
-  }
+  parallel_.Run(options_.num_seeds,
+                [this](int /*worker*/, int seed) { seeds_[static_cast<size_t>(seed)]->Run(); });
 }
 
 }  // namespace pyfastenv

@@ -1,10 +1,12 @@
-// Soft actor-critic's gradient steps on the processor's matrix unit, for K seeds side by side.
+// Soft actor-critic's gradient steps in float32 or on the processor's matrix unit, for K seeds side
+// by side.
 //
 // The reference is pyfastenv/algorithms/sac/spec.py (SACLearner.update), whose vectors of
-// parameters this changes in place; the hidden layers are ReLU, normalised or not. Products are of
-// bfloat16 numbers with float32 sums (inputs of a network are split in two, so they keep 16 bits);
-// parameters, losses and Adam are float32. A seed's steps run on one thread, different seeds on
-// different ones: results do not depend on the number of threads. One call at a time.
+// parameters this changes in place; the hidden layers are ReLU, normalised or not. In bfloat16,
+// products are of such numbers with float32 sums (inputs of a network are split in two, so they
+// keep 16 bits); parameters, losses and Adam are float32. Different seeds run on different threads;
+// threads beyond their number share a seed's passes in float32. Results do not depend on the number
+// of threads. One call at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,8 @@
 #include <vector>
 
 #include "core/parallel_for.h"
-#include "learn/bf16_network.h"
+#include "learn/flat_layers.h"
+#include "learn/gaussian_kernels.h"
 
 namespace pyfastenv {
 
@@ -21,6 +24,7 @@ struct SacOptions {
   int action_size = 1;
   std::vector<int> hidden_sizes;
   bool layer_norm = false;
+  bool bfloat16 = false;  // wants BestBf16Kernels()
   int num_seeds = 1;
   int batch_size = 1;
   int num_threads = 1;
@@ -40,7 +44,7 @@ struct SacHyper {
   bool learn_temperature = true;
 };
 
-/// Flat vectors of all seeds (see Bf16Layer).
+/// Flat vectors of all seeds (see FlatLayer).
 struct SacVectors {
   AdamVectors policy;  // K networks, then the K log-temperatures, if they are learned
   AdamVectors critic;  // 2 K networks, seed k's are 2 k and 2 k + 1
@@ -52,7 +56,6 @@ class SacUpdate {
  public:
   static constexpr int kNumMetrics = 5;
 
-  /// Wants BestBf16Kernels().
   explicit SacUpdate(const SacOptions& options);
   ~SacUpdate();
 
@@ -65,14 +68,17 @@ class SacUpdate {
            const SacVectors& vectors, float* metrics);
 
  private:
-  struct Seed;
+  class Seed;
+  template <class Network>
+  class SeedIn;
 
-  void RunSeed(int index);
+  template <class Network, class MakeNetwork>
+  void AddSeeds(const MakeNetwork& make_network);
 
   SacOptions options_;
-  const Bf16Kernels& kernels_;
+  const GaussianKernels& kernels_;
   const TrainKernels& train_;
-  Bf16Layers policy_layers_, critic_layers_;
+  FlatLayers policy_layers_, critic_layers_;
   std::vector<std::unique_ptr<Seed>> seeds_;
 
   // the call at hand; written before the seeds are given out

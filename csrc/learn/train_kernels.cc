@@ -149,7 +149,9 @@ void Backward(const float* dy, const float* wt, const float* slope, int rows,
   Product(
       {dy, shape.padded_out, 1}, wt, rows, shape.out, shape.padded_in, dx,
       [](ptrdiff_t /*at*/, int /*column*/) { return Vec{}; },
-      [&](Vec sum, ptrdiff_t at) { StoreVec(dx + at, sum * LoadVec(slope + at)); });
+      [&](Vec sum, ptrdiff_t at) {
+        StoreVec(dx + at, slope == nullptr ? sum : sum * LoadVec(slope + at));
+      });
 }
 
 // sums[v] of each line of `y`, two lines at a time: a chain of additions waits for each
@@ -176,6 +178,7 @@ void Accumulate(const float* x, const float* dy, int rows, const LayerShape& sha
       {x, 1, shape.padded_in}, dy, shape.in, rows, width, dw,
       [&](ptrdiff_t at, int /*column*/) { return first ? Vec{} : LoadVec(dw + at); },
       [&](Vec sum, ptrdiff_t at) { StoreVec(dw + at, sum); });
+  if (db == nullptr) return;
   int column = 0;
   for (; column + 4 * kLanes <= width; column += 4 * kLanes) {
     AddLines<4>(dy + column, rows, width, first, db + column);

@@ -25,10 +25,11 @@ struct TrainKernels {
   /// y (rows, out) = activation(x (rows, in) @ w (in, out) + b), and its slope there.
   void (*forward)(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
                   Activation activation, float* y, float* slope);
-  /// dx (rows, in) = (dy (rows, out) @ wt (out, in)) * slope (rows, in)
+  /// dx (rows, in) = (dy (rows, out) @ wt (out, in)) * slope (rows, in); no slope: null.
   void (*backward)(const float* dy, const float* wt, const float* slope, int rows,
                    const LayerShape& shape, float* dx);
-  /// dw (in, out) = x^T @ dy, db (out) = column sums of dy; added to what is there unless `first`.
+  /// dw (in, out) = x^T @ dy, db (out) = column sums of dy, unless it is null; added to what is
+  /// there unless `first`.
   /// Padding of dw is not written.
   void (*accumulate)(const float* x, const float* dy, int rows, const LayerShape& shape, bool first,
                      float* dw, float* db);

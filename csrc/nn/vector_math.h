@@ -48,6 +48,26 @@ PYFASTENV_INLINE void StoreLoose(float* x, V value) {
   __builtin_memcpy(x, &value, sizeof(V));
 }
 
+// the first `count` numbers there, and zeros
+PYFASTENV_INLINE Vec LoadFirst(const float* x, int count) {
+  if (count >= kLanes) return LoadLoose(x);
+#ifdef __AVX512F__
+  return (Vec)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << count) - 1), x);
+#else
+  Vec value = {};
+  for (int lane = 0; lane < count; ++lane) value[lane] = x[lane];
+  return value;
+#endif
+}
+PYFASTENV_INLINE void StoreFirst(float* x, Vec value, int count) {
+  if (count >= kLanes) return StoreLoose(x, value);
+#ifdef __AVX512F__
+  _mm512_mask_storeu_ps(x, static_cast<__mmask16>((1 << count) - 1), (__m512)value);
+#else
+  for (int lane = 0; lane < count; ++lane) x[lane] = value[lane];
+#endif
+}
+
 PYFASTENV_INLINE float Sum(Vec x) {
   float sum = 0.0F;
   for (int lane = 0; lane < kLanes; ++lane) sum += x[lane];

@@ -216,4 +216,4 @@ class Chooser(Generic[L]):
         return Choice(None, PLAIN, self._note(PLAIN, reasons), tuple(dict.fromkeys(changes)))
 
     def _note(self, by: str, reasons: Sequence[str]) -> str:
-        return f"{self._what} in {by} ({'; '.join(dict.fromkeys(reasons))})"
+        return f"{self._what}: {by} ({'; '.join(dict.fromkeys(reasons))})"

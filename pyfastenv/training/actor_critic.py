@@ -48,7 +48,7 @@ class ActorCriticOptions:
     tau: float = 0.005
     bfloat16: bool = False  # mixed precision: MLP.compute_in, or autocast for own networks
     accelerate: str = "auto"
-    num_threads: int = 1  # of compiled steps, at most one for each seed
+    num_threads: int = 1  # of compiled steps; in bfloat16 at most one for each seed
     policy_factory: NetworkFactory | None = None
     critic_factory: NetworkFactory | None = None
 

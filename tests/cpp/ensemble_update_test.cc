@@ -7,13 +7,16 @@
 #include <random>
 #include <vector>
 
+#include "learn/bf16_kernels.h"
+
 namespace pyfastenv {
 namespace {
 
 constexpr int kSamples = 300;
 
-EnsembleOptions Options(int num_threads, int batch_size = 64) {
+EnsembleOptions Options(bool bfloat16, int num_threads, int batch_size = 64) {
   EnsembleOptions options;
+  options.bfloat16 = bfloat16;
   options.num_inputs = 3;
   options.num_targets = 2;
   options.hidden_sizes = {40, 33};  // no multiples of a tile
@@ -71,10 +74,18 @@ struct Training {
   int64_t step = 0;
 };
 
-TEST(EnsembleUpdate, ThreadsDoNotChangeResults) {
-  if (BestBf16Kernels() == nullptr) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
-  Training one(Options(1));
-  Training four(Options(4));
+class EnsembleUpdateIn : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && BestBf16Kernels() == nullptr) {
+      GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
+    }
+  }
+};
+
+TEST_P(EnsembleUpdateIn, ThreadsDoNotChangeResults) {
+  Training one(Options(GetParam(), 1));
+  Training four(Options(GetParam(), 4));
   for (int i = 0; i < 3; ++i) {
     one.Epoch();
     four.Epoch();
@@ -83,12 +94,14 @@ TEST(EnsembleUpdate, ThreadsDoNotChangeResults) {
   }
 }
 
-TEST(EnsembleUpdate, ErrorsDoNotDependOnTheBatch) {
-  if (BestBf16Kernels() == nullptr) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
-  const std::vector<float> small = Training(Options(1, 7)).Errors();
-  const std::vector<float> large = Training(Options(1, 512)).Errors();
+TEST_P(EnsembleUpdateIn, ErrorsDoNotDependOnTheBatch) {
+  const std::vector<float> small = Training(Options(GetParam(), 1, 7)).Errors();
+  const std::vector<float> large = Training(Options(GetParam(), 1, 512)).Errors();
   for (size_t i = 0; i < small.size(); ++i) EXPECT_NEAR(small[i], large[i], 1e-4F * small[i]);
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, EnsembleUpdateIn, testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "Bfloat16" : "Float32"; });
 
 }  // namespace
 }  // namespace pyfastenv

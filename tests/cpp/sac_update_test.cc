@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "learn/bf16_kernels.h"
+
 namespace pyfastenv {
 namespace {
 
@@ -60,29 +62,43 @@ struct Training {
   std::vector<float> critic, critic_mean, critic_square, target;
 };
 
-SacOptions Options(int num_seeds, int num_threads) {
+SacOptions Options(int num_seeds, int num_threads, bool bfloat16) {
   SacOptions options;
+  options.bfloat16 = bfloat16;
   options.obs_size = 5;
   options.action_size = 2;
-  options.hidden_sizes = {40, 64};
+  options.hidden_sizes = {40, 80};
   options.layer_norm = true;
   options.num_seeds = num_seeds;
-  options.batch_size = 50;  // none of these is a multiple of a tile
+  options.batch_size = 70;  // none of these is a multiple of a tile or of a block
   options.num_threads = num_threads;
   return options;
 }
 
-TEST(SacUpdate, ThreadsDoNotChangeResults) {
-  if (BestBf16Kernels() == nullptr) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
-  Training one(Options(5, 1), 1);
-  Training three(Options(5, 3), 1);
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(one.Steps(4), three.Steps(4));
-    EXPECT_EQ(one.policy, three.policy);
-    EXPECT_EQ(one.critic, three.critic);
-    EXPECT_EQ(one.target, three.target);
+class SacUpdateIn : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam() && BestBf16Kernels() == nullptr) {
+      GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
+    }
+  }
+};
+
+TEST_P(SacUpdateIn, ThreadsDoNotChangeResults) {
+  for (const int num_seeds : {1, 2, 5}) {
+    Training alone(Options(num_seeds, 1, GetParam()), 1);
+    Training together(Options(num_seeds, 5, GetParam()), 1);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(alone.Steps(4), together.Steps(4));
+      EXPECT_EQ(alone.policy, together.policy);
+      EXPECT_EQ(alone.critic, together.critic);
+      EXPECT_EQ(alone.target, together.target);
+    }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, SacUpdateIn, testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "Bfloat16" : "Float32"; });
 
 }  // namespace
 }  // namespace pyfastenv

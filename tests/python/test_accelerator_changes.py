@@ -74,8 +74,7 @@ MAKERS: dict[str, Make] = {
 
 def accelerated(name: str) -> Any:
     learner = MAKERS[name]("native")
-    compiled = choice_of(learner).accelerator is not None and name != "sac with amp"
-    if not compiled and not _core.bfloat16_unit():
+    if name == "flashsac" and not _core.bfloat16_unit():
         pytest.skip("neither AMX nor AVX512-BF16")
     assert choice_of(learner).accelerator is not None
     return learner
@@ -115,7 +114,7 @@ def assert_plain_by(learner: Any, name: str, why: str) -> None:
     """It says so, and computes what the plain program does."""
     choice = choice_of(learner)
     assert choice.accelerator is None and choice.name == "plain PyTorch"
-    assert f"in plain PyTorch ({why}" in choice.note
+    assert f": plain PyTorch ({why}" in choice.note
     assert_equal({"it": steps_of(learner)}, {"it": steps_of(MAKERS[name]("none"))})
 
 
@@ -173,7 +172,7 @@ def test_torch_compile_stands_aside_too(make: Make, method: str) -> None:
     assert choice_of(learner).name == "torch.compile"
     calls: list[str] = []
     setattr(learner, method, watched(getattr(learner, method), calls))
-    assert choice_of(learner).note == f"Gradient steps in plain PyTorch ({method} of your own)"
+    assert choice_of(learner).note == f"Gradient steps: plain PyTorch ({method} of your own)"
     steps_of(learner)
     assert calls
 
@@ -188,16 +187,14 @@ class Forgotten:
 
 
 def test_a_model_says_whose_training_it_is() -> None:
-    if not _core.bfloat16_unit():
-        pytest.skip("neither AMX nor AVX512-BF16")
-    algorithm = make(small("mbpo", amp=True))
+    algorithm = make(small("mbpo"))
     assert algorithm.acceleration.note == ""
     step = algorithm.model._train_step
     algorithm.model._train_step = lambda *args: step(*args)  # type: ignore[method-assign]
-    note = "The model's training in plain PyTorch (_train_step of your own)"
+    note = "The model's training: plain PyTorch (_train_step of your own)"
     assert algorithm.acceleration.note == note
     algorithm.learner.update = lambda *args: None  # type: ignore[method-assign]
-    both = "Gradient steps in plain PyTorch (update of your own)\n" + note
+    both = "Gradient steps: plain PyTorch (update of your own)\n" + note
     assert algorithm.acceleration.note == both
     algorithm.envs.close()
     assert isinstance(algorithm, mbpo.MBPO)
@@ -335,8 +332,8 @@ def test_an_optimiser_of_another_class_makes_its_own_steps(name: str, optimizer:
     for each in (learner, plain):
         getattr(each, optimizer).__class__ = Halving
     choice = choice_of(learner)
-    by = "written-out gradients" if name == "sac with amp" else "plain PyTorch"  # which call it
-    assert choice.name == by and f"in {by} ({optimizer} of your own)" in choice.note
+    by = "written-out gradients" if name.startswith("sac") else "plain PyTorch"  # which call it
+    assert choice.name == by and f": {by} ({optimizer} of your own)" in choice.note
     for each in (learner, plain):
         steps_of(each)
     ours, theirs = (getattr(each, optimizer).flat.parameter for each in (learner, plain))
@@ -368,13 +365,17 @@ def test_betas_and_eps_reach_every_accelerator(name: str, optimizer: str) -> Non
 
 
 def test_two_optimisers_of_different_betas_are_refused_by_compiled_steps() -> None:
-    learner = accelerated("sac with amp")
+    learner = accelerated("sac")
     compiled = choice_of(learner).name
     learner.critic_optimizer.betas = (0.5, 0.9)
     why = "only where both optimisers have the same betas and eps"
-    note = f"Gradient steps in written-out gradients (why not {compiled}: {why})"
-    assert choice_of(learner)[1:] == ("written-out gradients", note, (f"{compiled}: {why}",))
-    learner = accelerated("sac with amp")
+    note = f"Gradient steps: written-out gradients (why not {compiled}: {why})"
+    assert choice_of(learner)[1:] == (
+        "written-out gradients",
+        note,
+        (f"why not {compiled}: {why}",),
+    )
+    learner = accelerated("sac")
     learner.policy_optimizer.num_steps = 7
     assert choice_of(learner).name == "written-out gradients"
     assert "only where both optimisers have made as many steps" in choice_of(learner).note
@@ -417,7 +418,7 @@ def test_callbacks_are_heard_at_the_next_iteration() -> None:
     algorithm = sac.SAC(small("sac"))
     for _ in range(3):
         algorithm.iterate()
-    assert algorithm.acceleration.name == "written-out gradients"
+    assert algorithm.acceleration.name == "compiled in float32"
     calls: list[str] = []
     algorithm.learner.update = watched(algorithm.learner.update, calls)  # type: ignore[method-assign]
     algorithm.iterate()

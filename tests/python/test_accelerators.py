@@ -148,7 +148,7 @@ def test_own_networks_train_in_plain_pytorch_and_come_back(
     result = module.train(config)
     assert result.acceleration == "plain PyTorch"
     out = capsys.readouterr().out
-    assert "Gradient steps in plain PyTorch (networks of your own)" in out
+    assert "Gradient steps: plain PyTorch (networks of your own)" in out
     recorded = json.loads((tmp_path / "run" / "config.json").read_text())
     assert recorded["acceleration"] == "plain PyTorch"
     saved = load_policy(tmp_path / "run")
@@ -227,7 +227,7 @@ def test_a_policy_in_torch_does_not_overlap_with_learning(tmp_path: Path) -> Non
 
 def test_who_changes_a_loss_gets_the_plain_program() -> None:
     mine, theirs = Louder(small("sac")), sac.SAC(small("sac", accelerate="none"))
-    assert mine.acceleration.note == "Gradient steps in plain PyTorch (critic_loss of your own)"
+    assert mine.acceleration.note == "Gradient steps: plain PyTorch (critic_loss of your own)"
     for algorithm in (mine, theirs):
         while algorithm.global_step < 62:
             losses = algorithm.iterate()
@@ -247,7 +247,7 @@ def test_who_changes_a_loss_gets_the_plain_program() -> None:
         functions = ppo.Functions(ppo_loss=lambda *a, **k: ppo.ppo_loss(*a, **k))
 
     algorithm = MinePPO(small("ppo"))
-    assert algorithm.acceleration.note == "Gradient steps in plain PyTorch (ppo_loss of your own)"
+    assert algorithm.acceleration.note == "Gradient steps: plain PyTorch (ppo_loss of your own)"
     algorithm.iterate()
 
 
@@ -329,10 +329,10 @@ def test_losses_of_a_module_that_is_run_are_the_modules(
 
 def test_each_option_is_what_it_says() -> None:
     notes = {how: make_sac(how).choice for how in ("auto", "none", "native")}
-    assert notes["auto"].name == notes["native"].name == "written-out gradients"
+    assert notes["auto"].name == notes["native"].name == "compiled in float32"
     assert notes["none"].name == "plain PyTorch" and notes["none"].note == ""
     compiled = make_td3("compile").choice
-    assert compiled.note == "Gradient steps in plain PyTorch (nothing here is of kind compile)"
+    assert compiled.note == "Gradient steps: plain PyTorch (nothing here is of kind compile)"
     config = small("ppo")
     assert make(config).acceleration.name == "epochs compiled in C++"
     unit = _core.bfloat16_unit()
@@ -340,21 +340,23 @@ def test_each_option_is_what_it_says() -> None:
     assert amp.acceleration.name == "epochs compiled in C++"
     why_not = "only with normalize_obs" if unit else "neither AMX nor AVX512-BF16, so in float32"
     assert amp.acceleration.note == (
-        "Gradient steps in epochs compiled in C++ (why not epochs compiled in C++, in bfloat16"
+        "Gradient steps: epochs compiled in C++ (why not epochs compiled in C++, in bfloat16"
         f"{f' ({unit})' if unit else ''}: {why_not})"
     )
     assert amp.iterate()["loss/value"] > 0.0
-    for make_learner in (make_sac, make_td3):
+    for make_learner, name in (
+        (make_sac, "compiled in float32"),
+        (make_td3, "written-out gradients"),
+    ):
         normalised = make_learner("auto", layer_norm=True).choice
-        assert (normalised.name, normalised.note) == ("written-out gradients", "")
-    mixed = make_sac("auto", bfloat16=True)
-    mixed.target.norm_list = [torch.ones(4, 2, 32)] * 2
+        assert (normalised.name, normalised.note) == (name, "")
+    partly = make_sac("auto")
+    partly.target.norm_list = [torch.ones(4, 2, 32)] * 2
     reason = "only where all networks' layers are normalised, or none's"
-    assert not unit or sac.accelerated.CompiledBfloat16.why_not(mixed) == reason
+    assert sac.accelerated.CompiledStep.why_not(partly) == reason
     apart = make(small("sac", env_id="dict_tasks:Apart", amp=True)).acceleration
     assert apart.name == "written-out gradients"
-    if _core.bfloat16_unit():
-        assert "bfloat16" in apart.note and "where policy and critic see the same)" in apart.note
+    assert "bfloat16" in apart.note and "where policy and critic see the same)" in apart.note
 
 
 @pytest.mark.parametrize("name", ["ppo", "sac", "flashsac", "mbpo"])

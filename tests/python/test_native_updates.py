@@ -10,20 +10,16 @@ from scripts import run_script
 
 from pyfastenv import _core
 
-pytestmark = pytest.mark.skipif(
-    not _core.bfloat16_unit(), reason="this machine has neither AMX nor AVX512-BF16"
-)
-
 SAC = {
-    "obs_size": 3, "action_size": 2, "hidden_sizes": [8], "layer_norm": False, "num_seeds": 2,
-    "batch_size": 4, "num_threads": 1,
+    "obs_size": 3, "action_size": 2, "hidden_sizes": [8], "layer_norm": False, "bfloat16": False,
+    "num_seeds": 2, "batch_size": 4, "num_threads": 1,
 }  # fmt: skip
 POLICY = 2 * (3 * 8 + 8 + 8 * 4 + 4) + 2
 CRITIC = 4 * (5 * 8 + 8 + 8 + 1)
 
 ENSEMBLE = {
-    "num_inputs": 3, "num_targets": 2, "hidden_sizes": [8], "num_networks": 4, "num_seeds": 2,
-    "batch_size": 4, "num_threads": 1,
+    "num_inputs": 3, "num_targets": 2, "hidden_sizes": [8], "bfloat16": False,
+    "num_networks": 4, "num_seeds": 2, "batch_size": 4, "num_threads": 1,
 }  # fmt: skip
 
 
@@ -145,6 +141,15 @@ def test_networks_that_cannot_be(
         make(**(sizes | change))
 
 
+@pytest.mark.skipif(bool(_core.bfloat16_unit()), reason="this machine has such a unit")
+@pytest.mark.parametrize(
+    ("make", "sizes"), [(_core.SacUpdate, SAC), (_core.EnsembleUpdate, ENSEMBLE)]
+)
+def test_bfloat16_wants_a_unit(make: type, sizes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="this machine has neither AMX nor AVX512-BF16"):
+        make(**(sizes | {"bfloat16": True}))
+
+
 STEPS = """
 import json
 import numpy as np
@@ -160,7 +165,8 @@ vectors = [
     for size in (policy, critic)
 ]
 metrics = np.zeros((5, 1), np.float32)
-update = _core.SacUpdate(hidden_sizes=[40, 72], layer_norm=True, num_threads=1, **sizes)
+networks = {"hidden_sizes": [40, 72], "layer_norm": True, "bfloat16": True}
+update = _core.SacUpdate(num_threads=1, **networks, **sizes)
 update.run(
     rows=rng.normal(size=(3, 1, 50, 10)).astype(np.float32),
     noise=rng.normal(size=(3, 1, 100, 2)).astype(np.float32),
@@ -172,6 +178,9 @@ print(json.dumps([_core.bfloat16_unit(), metrics[:, 0].tolist() + moments]))
 """
 
 
+@pytest.mark.skipif(
+    not _core.bfloat16_unit(), reason="this machine has neither AMX nor AVX512-BF16"
+)
 def test_units_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is AMX, with AVX512-BF16; sums of other order differ by their rounding."""
     unit, expected = json.loads(run_script(STEPS))

@@ -17,7 +17,8 @@ from small_learners import as_sequential, batch_of
 from torch import Tensor, nn
 from trainings import assert_equal
 
-from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, WrittenOut
+from pyfastenv import _core
+from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, CompiledStep, WrittenOut
 from pyfastenv.algorithms.sac.spec import METRICS, SAC, Config, SACLearner, SACOptions
 from pyfastenv.experiments.baselines.plain import descend, follow
 from pyfastenv.runs import saved
@@ -26,6 +27,7 @@ from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
+from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.loop import run
 
 small = partial(algorithms.small, "sac")
@@ -99,8 +101,8 @@ class Reference:
         metrics = (critic_loss, policy_loss, entropy, temperature, value.mean())
         return [metric.item() for metric in metrics]
 
-    def assert_is(self, learner: SACLearner, k: int) -> None:
-        """Parameters and the gradients they went along."""
+    def assert_is(self, learner: SACLearner, k: int, gradients: bool) -> None:
+        """Parameters and, where a step leaves them, the gradients they went along."""
         pairs = [(learner.actor, k, self.actor)]
         for i in range(2):
             pairs.append((learner.critic, 2 * k + i, self.critics[i]))
@@ -109,7 +111,7 @@ class Reference:
             linears = [layer for layer in module if isinstance(layer, nn.Linear)]
             norms = [layer for layer in module if isinstance(layer, nn.LayerNorm)]
             ours = (*network.weight_list, *network.bias_list, *network.norm_list)
-            for part in (lambda x: x.detach(), lambda x: x.grad):
+            for part in (lambda x: x.detach(), lambda x: x.grad)[: 1 + gradients]:
                 if part(linears[0].weight) is None:  # a target's
                     continue
                 theirs = [
@@ -126,7 +128,15 @@ def assert_near(ours: Tensor, theirs: Tensor, relative: float = 1e-5) -> None:
     torch.testing.assert_close(ours.double(), theirs, rtol=relative, atol=1e-5)
 
 
-@pytest.mark.parametrize("accelerate", ["none", "native"])
+def choose(learner: SACLearner, kind: type[Accelerator] | None) -> None:
+    """Has the learner's steps made by this accelerator, which it could choose; None: by none."""
+    assert kind is None or (kind in learner.accelerators and not kind.why_not(learner))
+    accelerator = kind and kind(learner)
+    learner._chooser.choice = learner.choice._replace(accelerator=accelerator)
+
+
+@pytest.mark.parametrize("kind", [None, WrittenOut, CompiledStep])
+@pytest.mark.parametrize("num_threads", [1, 2])
 @pytest.mark.parametrize("num_seeds", [1, 3])
 @pytest.mark.parametrize(
     "options",
@@ -139,35 +149,36 @@ def assert_near(ours: Tensor, theirs: Tensor, relative: float = 1e-5) -> None:
     ids=["learned", "fixed", "clamped", "normalised"],
 )
 def test_gradient_steps_are_those_of_plain_torch(
-    num_seeds: int, options: dict[str, Any], accelerate: str
+    num_seeds: int, num_threads: int, options: dict[str, Any], kind: type[Accelerator] | None
 ) -> None:
     layout = RowLayout(obs_size=4, action_size=2)
     learner = SACLearner(
         layout,
         [5, 3, 9][:num_seeds],
         SACOptions(
-            hidden_sizes=(16, 12),
+            hidden_sizes=(70, 20),  # more than a thread's piece, in each direction
             policy_learning_rate=2e-3,
             critic_learning_rate=1e-3,
             gamma=0.9,
             tau=0.1,
-            accelerate=accelerate,
+            num_threads=num_threads,
             **options,
         ),
     )
+    choose(learner, kind)
     references = [Reference(learner, k) for k in range(num_seeds)]
     generator = torch.Generator().manual_seed(0)
     metrics = torch.full((len(METRICS), num_seeds), torch.nan)
     for _ in range(5):
-        rows = batch_of(layout, (num_seeds, 24), generator)
-        noise = torch.randn(num_seeds, *learner.noise_shape(24), generator=generator)
+        rows = batch_of(layout, (num_seeds, 70), generator)
+        noise = torch.randn(num_seeds, *learner.noise_shape(70), generator=generator)
         kept = rows.clone(), noise.clone()
         learner.run(rows[None], noise[None], metrics)
         assert torch.equal(rows, kept[0]) and torch.equal(noise, kept[1])
         for k, reference in enumerate(references):
             expected = reference.update(rows[k], noise[k])
             assert metrics[:, k].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
-            reference.assert_is(learner, k)
+            reference.assert_is(learner, k, gradients=kind is not CompiledStep)
     change = learner.log_temperature.detach().exp() - options.get("temperature", 1.0)
     assert (change.abs() > 5e-3).all() == ("temperature" not in options)
 
@@ -218,6 +229,8 @@ def test_metrics_are_optional_and_change_nothing() -> None:
     rows = batch_of(layout, (1, 8), generator)
     noise = torch.randn(1, 16, 1, generator=generator)
     learners = [SACLearner(layout, [1], SACOptions(hidden_sizes=(8,))) for _ in range(2)]
+    for learner in learners:
+        choose(learner, WrittenOut)
     for step in (lambda mine: mine.update, lambda mine: mine.choice.accelerator.update):
         step(learners[0])(rows, noise)
         step(learners[1])(rows, noise, torch.empty(len(METRICS), 1))
@@ -250,16 +263,12 @@ def test_steps_in_bfloat16_are_near(
     fields |= {"policy_learning_rate": 2e-3, "critic_learning_rate": 1e-3}
     seeds = [5, 3, 9][:num_seeds]
     exact = SACLearner(layout, seeds, SACOptions(**fields))
+    choose(exact, WrittenOut)
     how: Any = "auto" if in_software else "none"
     mixed = SACOptions(**fields, bfloat16=True, num_threads=2, accelerate=how)
     rounded = SACLearner(layout, seeds, mixed)
-    accelerator = {
-        "plain": None,
-        "written out": WrittenOut(rounded),
-        "compiled": rounded.choice.accelerator,
-    }[kind]
-    assert kind != "compiled" or isinstance(accelerator, CompiledBfloat16)
-    rounded._chooser.choice = rounded.choice._replace(accelerator=accelerator)
+    ways = {"plain": None, "written out": WrittenOut, "compiled": CompiledBfloat16}
+    choose(rounded, ways[kind])
     generator = torch.Generator().manual_seed(0)
     rows = batch_of(layout, (3, num_seeds, 50), generator)
     noise = torch.randn(3, num_seeds, *exact.noise_shape(50), generator=generator)
@@ -293,24 +302,30 @@ def test_steps_in_bfloat16_are_near(
         assert torch.equal(copied, weight.bfloat16())  # what acts is up to date
 
 
+@pytest.mark.parametrize("kind", [CompiledStep, CompiledBfloat16])
 @pytest.mark.parametrize("layer_norm", [False, True])
-def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds(
-    layer_norm: bool,
+def test_compiled_steps_depend_neither_on_their_number_nor_on_threads_or_other_seeds(
+    layer_norm: bool, kind: type[CompiledStep]
 ) -> None:
+    if kind.bfloat16 and not _core.bfloat16_unit():
+        pytest.skip("neither AMX nor AVX512-BF16")
     layout = RowLayout(obs_size=3, action_size=1)
 
     def make_learner(*seeds: int, num_threads: int = 1) -> SACLearner:
         options = SACOptions(
-            hidden_sizes=(20, 30), layer_norm=layer_norm, bfloat16=True, num_threads=num_threads
+            hidden_sizes=(70, 30),
+            layer_norm=layer_norm,
+            bfloat16=kind.bfloat16,
+            num_threads=num_threads,
         )
-        return SACLearner(layout, seeds, options)
+        learner = SACLearner(layout, seeds, options)
+        choose(learner, kind)
+        return learner
 
-    together, stepwise = make_learner(1, 2, 3, num_threads=3), make_learner(1, 2, 3)
-    if not isinstance(together.choice.accelerator, CompiledBfloat16):
-        pytest.skip("neither AMX nor AVX512-BF16")
+    together, stepwise = make_learner(1, 2, 3, num_threads=6), make_learner(1, 2, 3)
     generator = torch.Generator().manual_seed(0)
-    rows = batch_of(layout, (5, 3, 24), generator)
-    noise = torch.randn(5, 3, *together.noise_shape(24), generator=generator)
+    rows = batch_of(layout, (5, 3, 100), generator)
+    noise = torch.randn(5, 3, *together.noise_shape(100), generator=generator)
     metrics = torch.zeros(len(METRICS), 3)
     states: list[dict[str, Any]] = []
     together.run(rows, noise, metrics)

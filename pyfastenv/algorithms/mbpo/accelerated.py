@@ -1,4 +1,4 @@
-"""The ensemble's training (``dynamics``) on processors that multiply bfloat16 numbers."""
+"""The ensemble's training (``dynamics``), compiled."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ class Ensemble(Protocol):
 
 
 class CompiledTraining(Accelerator):
-    """Epochs and held-out errors on AMX or AVX512-BF16 (csrc/learn/ensemble_update.h)."""
+    """Epochs and held-out errors in float32 (csrc/learn/ensemble_update.h)."""
 
-    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
+    name: ClassVar[str] = "compiled in float32"
+    bfloat16: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ("_train_step",)
     reads: ClassVar[type] = Ensemble
 
     @classmethod
     def why_not(cls, learner: Ensemble) -> str | None:
-        """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of SiLU."""
+        """It needs a CPU, and hidden layers of SiLU."""
         options, network = learner.options, learner.network
-        if reason := why_not_bfloat16(options.bfloat16, learner.device):
-            return reason
+        if learner.device.type != "cpu":
+            return "only on the CPU"
         if network.activation != "silu" or not options.hidden_sizes:
             return "only for hidden layers of SiLU"
         num_inputs = learner.layout.obs_size + learner.layout.action_size
@@ -68,6 +69,7 @@ class CompiledTraining(Accelerator):
             num_inputs=learner.layout.obs_size + learner.layout.action_size,
             num_targets=learner.num_outputs,
             hidden_sizes=list(options.hidden_sizes),
+            bfloat16=self.bfloat16,
             num_networks=learner.num_seeds * options.ensemble_size,
             num_seeds=learner.num_seeds,
             batch_size=options.batch_size,
@@ -109,3 +111,16 @@ class CompiledTraining(Accelerator):
         hyper.bound_coef = options.member_bound_coef
         hyper.decays = [options.decay(i) for i in range(len(self._ensemble.network.weight_list))]
         return hyper
+
+
+class CompiledBfloat16(CompiledTraining):
+    """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
+
+    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
+    bfloat16: ClassVar[bool] = True
+
+    @classmethod
+    def why_not(cls, learner: Ensemble) -> str | None:
+        """It needs amp and a CPU with AMX or AVX512-BF16."""
+        reason = why_not_bfloat16(learner.options.bfloat16, learner.device)
+        return reason or super().why_not(learner)

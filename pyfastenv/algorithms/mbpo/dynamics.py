@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.algorithms.mbpo.accelerated import CompiledTraining
+from pyfastenv.algorithms.mbpo.accelerated import CompiledBfloat16, CompiledTraining
 from pyfastenv.nn.functional import bounded_gaussian_gradients, bounded_log_var
 from pyfastenv.nn.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
 from pyfastenv.nn.optim import FlatAdam
@@ -54,7 +54,7 @@ class DynamicsOptions:
     max_epochs: int = 1_000
     max_epoch_rows: int | None = None  # of a member's samples, drawn anew for each epoch; None: all
     bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
-    native: bool = True  # with bfloat16: the training compiled for AMX or AVX512-BF16
+    native: bool = True  # the training compiled, where it can be
     num_threads: int = 1  # of the compiled training
 
     @property
@@ -135,7 +135,7 @@ class EnsembleDynamics:
             self.network.compute_in(torch.bfloat16)
         self._chooser: Chooser[EnsembleDynamics] = Chooser(
             self,
-            (CompiledTraining,),
+            (CompiledBfloat16, CompiledTraining),
             "native" if options.native else "none",
             what="The model's training",
         )

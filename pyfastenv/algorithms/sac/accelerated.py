@@ -161,20 +161,18 @@ def for_twins(inputs: Tensor) -> Tensor:
     return inputs[:, None].expand(-1, 2, -1, -1).reshape(2 * num_seeds, *rest)
 
 
-class CompiledBfloat16(_WholeStep):
-    """The whole step compiled for a processor with AMX or AVX512-BF16 (csrc/learn/sac_update.h).
+class CompiledStep(_WholeStep):
+    """The whole step compiled, in float32 (csrc/learn/sac_update.h)."""
 
-    Products of bfloat16 numbers, sums in float32: mixed precision only.
-    """
-
-    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
+    name: ClassVar[str] = "compiled in float32"
+    bfloat16: ClassVar[bool] = False
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
-        """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of ReLU."""
+        """It needs a CPU, and hidden layers of ReLU."""
         options, layout = learner.options, learner.layout
-        if reason := why_not_bfloat16(options.bfloat16, learner.device):
-            return reason
+        if learner.device.type != "cpu":
+            return "only on the CPU"
         networks = (learner.actor, learner.critic, learner.target)
         if {network.activation for network in networks} != {"relu"} or not options.hidden_sizes:
             return "only for hidden layers of ReLU"
@@ -234,6 +232,7 @@ class CompiledBfloat16(_WholeStep):
                 action_size=learner.layout.action_size,
                 hidden_sizes=list(learner.options.hidden_sizes),
                 layer_norm=bool(learner.actor.norm_list),
+                bfloat16=self.bfloat16,
                 num_seeds=learner.num_seeds,
                 batch_size=batch_size,
                 num_threads=learner.options.num_threads,
@@ -253,6 +252,19 @@ class CompiledBfloat16(_WholeStep):
         hyper.target_entropy = learner.target_entropy
         hyper.learn_temperature = learner.learns_temperature
         return hyper
+
+
+class CompiledBfloat16(CompiledStep):
+    """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
+
+    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
+    bfloat16: ClassVar[bool] = True
+
+    @classmethod
+    def why_not(cls, learner: Learner) -> str | None:
+        """It needs amp and a CPU with AMX or AVX512-BF16."""
+        reason = why_not_bfloat16(learner.options.bfloat16, learner.device)
+        return reason or super().why_not(learner)
 
 
 class Compiled(Accelerator):

@@ -19,7 +19,12 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.algorithms.sac.accelerated import Compiled, CompiledBfloat16, WrittenOut
+from pyfastenv.algorithms.sac.accelerated import (
+    Compiled,
+    CompiledBfloat16,
+    CompiledStep,
+    WrittenOut,
+)
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
@@ -186,6 +191,7 @@ class SACLearner(ActorCritic):
     metrics = METRICS
     accelerators: ClassVar[tuple[type[Accelerator], ...]] = (
         CompiledBfloat16,
+        CompiledStep,
         WrittenOut,
         Compiled,
     )
