@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.distributions import Independent, Normal
 from torch.nn import functional as F
 
+from pyfastenv import _core
 from pyfastenv.algorithms import ppo, sac
 from pyfastenv.experiments import measure, sections
 
@@ -353,9 +354,10 @@ OURS = {"sac": our_sac, "ppo": our_ppo}
 def measured(name: str, sizes: Sizes, batch: int, layer_norm: bool, quick: bool) -> dict[str, Any]:
     """Gradient steps a second of processor time, and our ratio to each of the others', which
     normalise no layers."""
+    kinds = {"float32": False} | ({"--amp": True} if _core.bfloat16_unit() else {})
     ours = {
         f"pyfastenv, {kind}": OURS[name](sizes, batch, amp, layer_norm=layer_norm)
-        for kind, amp in (("float32", False), ("--amp", True))
+        for kind, amp in kinds.items()
     }
     runs = {label: run for label, (_, run) in ours.items()}
     if not layer_norm:
@@ -368,6 +370,7 @@ def measured(name: str, sizes: Sizes, batch: int, layer_norm: bool, quick: bool)
 
 SECTIONS = {
     "sac": ("sac", (256, 256), 256, False),
+    "sac_small": ("sac", (256, 256), 64, False),
     "sac_norm": ("sac", (256, 256), 256, True),
     "ppo": ("ppo", (64, 64), 64, False),
     "ppo_wide": ("ppo", (256, 256), 512, False),
