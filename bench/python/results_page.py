@@ -61,7 +61,7 @@ class Group:
         self.env_id = str(runs[0]["env_id"])
         self.algorithm = str(runs[0]["algorithm"])
         self.earlier = str(self.runs[0].get("earlier", ""))
-        self.amp = all(run["config"]["amp"] for run in self.runs)
+        self.amp = all(run["config"]["amp"] and not _without_unit(run) for run in self.runs)
         steps = [set(run["curve"]["steps"]) for run in self.runs]
         self.steps = sorted(set.intersection(*steps))
 
@@ -154,10 +154,15 @@ class Group:
         return f"{step:,} of {_planned(self.runs[0]):,}"
 
 
+def _without_unit(run: dict[str, Any]) -> bool:
+    """Whether it was to be in bfloat16 on a processor that does not multiply such numbers."""
+    return bool(run["config"]["amp"]) and "float32" in (run.get("acceleration") or "")
+
+
 def _processor(run: dict[str, Any]) -> str:
-    """``"EPYC"`` or ``"Xeon"``."""
+    """``"EPYC"`` or ``"Xeon"``, and that it had no unit for what the run asked for."""
     words = str(run["machine"]["cpu"]).replace("(R)", "").removesuffix(" Processor").split()
-    return words[-1]
+    return words[-1] + (" in float32" if _without_unit(run) else "")
 
 
 def _planned(run: dict[str, Any]) -> int:

@@ -202,7 +202,7 @@ def run_of(seed: int, returns: list[float], **fields: Any) -> dict[str, Any]:
         "greedy_return": returns[-1], "train_return": 1.0,
         "curve": {"steps": steps, "returns": returns, "seconds": [120.0 * s / 1e3 for s in steps],
                   "cpu_seconds": [0.0] * len(steps)},
-        "config": {"total_steps": 3_000, "amp": True},
+        "config": {"total_steps": 3_000, "amp": True}, "acceleration": "compiled in bfloat16",
         "machine": {"cpu": "a processor", "cpus_available": 2}, **fields,
     }  # fmt: skip
 
@@ -237,6 +237,9 @@ def test_a_page_says_what_was_rounded_and_what_has_a_control() -> None:
         "one: SAC (Ant-v5)."
     ) in page.replace("\n", " ")
     assert "bfloat16" not in results_page.study_page(STUDIES["sac"], runs[1:2])
+    no_unit = run_of(21, [1.0], acceleration="compiled in float32")
+    assert "bfloat16" not in results_page.study_page(STUDIES["sac"], [no_unit])
+    assert results_page.Group([no_unit]).clock() == "processor in float32"
     controls = 0
     for study in STUDIES.values():
         mine = {(case.name, case.env_id): case for case in study.cases}
