@@ -28,7 +28,7 @@ class Bf16Matrix {
   AlignedFloats floats_;
 };
 
-/// Which kernels compute the passes. Those of one thread at a time.
+/// The kernels of passes, each of which one thread computes.
 struct Bf16Network {
   class Parameters;
   class Pass;

@@ -17,7 +17,7 @@
 
 namespace pyfastenv {
 
-/// The threads that compute passes, one pass at a time.
+/// The kernels of passes, and the threads that share one pass at a time.
 struct F32Network {
   class Parameters;
   class Pass;
