@@ -37,7 +37,7 @@ class Renderer:
         kernels: The instruction set, ``"avx512"``, ``"avx2"`` or ``"baseline"``; empty: the best.
 
     Raises:
-        TypeError: One of them is no whole number.
+        TypeError: The model is none, or a number is not whole.
         ValueError: A size or number of samples out of range.
     """
 
@@ -51,6 +51,8 @@ class Renderer:
         samples: int | None = None,
         kernels: str = "",
     ):
+        if not isinstance(model, mujoco.MjModel):
+            raise TypeError(f"model: expected a mujoco.MjModel, got {model!r}")
         height, width = integer("height", height), integer("width", width)
         max_geom = integer("max_geom", max_geom, minimum=1)
         if samples is None:

@@ -350,6 +350,11 @@ def test_numbers_that_are_not_whole(scene: tuple[Any, Any], name: str) -> None:
         pyfastenv.Renderer(scene[0], **{name: 10.5})
 
 
+def test_what_is_no_model() -> None:
+    with pytest.raises(TypeError, match=r"model: expected a mujoco\.MjModel, got 'robot\.xml'"):
+        pyfastenv.Renderer("robot.xml")
+
+
 @pytest.mark.parametrize(
     ("camera", "message"),
     [
