@@ -71,6 +71,7 @@ struct Shape {
   int shininess = 0;
   float glow_from = 0;  // square of the cosine from which a highlight is bright enough to be seen
   bool is_transparent = false, is_unlit = false, casts_shadow = false;
+  bool is_open = false;  // a mesh with an edge that only one triangle has
   Mapping mapping = Mapping::kNone;
   const Texture* texture = nullptr;
   Float3 cube{};  // scales of a cube's coordinates

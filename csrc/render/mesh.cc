@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -37,6 +38,25 @@ void AddQuad(std::vector<Triangle>& out, Float3 a, Float3 b, Float3 c, Float3 d)
 void Grow(Float3& low, Float3& high, Float3 p) {
   low = {std::min(low.x, p.x), std::min(low.y, p.y), std::min(low.z, p.z)};
   high = {std::max(high.x, p.x), std::max(high.y, p.y), std::max(high.z, p.z)};
+}
+
+/// Whether an edge belongs to an odd number of triangles.
+bool IsOpen(const std::vector<Triangle>& triangles) {
+  std::map<std::array<float, 3>, uint32_t> corners;
+  std::unordered_set<uint64_t> odd;
+  for (const Triangle& t : triangles) {
+    uint64_t index[3];
+    for (int k = 0; k < 3; ++k) {
+      const std::array<float, 3> at = {t.at[k].x, t.at[k].y, t.at[k].z};
+      index[k] = corners.emplace(at, static_cast<uint32_t>(corners.size())).first->second;
+    }
+    for (int k = 0; k < 3; ++k) {
+      const auto [low, high] = std::minmax(index[k], index[(k + 1) % 3]);
+      const uint64_t edge = low << 32U | high;
+      if (!odd.insert(edge).second) odd.erase(edge);
+    }
+  }
+  return !odd.empty();
 }
 
 /// Corners that fall into one cell of a grid.
@@ -176,6 +196,7 @@ Mesh::Mesh(std::vector<Triangle> triangles) {
   for (const Triangle& t : triangles) {
     for (const Float3& p : t.at) Grow(low_, high_, p);
   }
+  is_open_ = IsOpen(triangles);
   Add(triangles, 0);
   float cell = Length(high_ - low_) * kFinest;
   size_t last = triangles.size();

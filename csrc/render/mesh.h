@@ -35,6 +35,8 @@ class Mesh {
   const std::vector<Triangles>& levels() const { return levels_; }
   Float3 low() const { return low_; }
   Float3 high() const { return high_; }
+  /// Whether an edge belongs to one triangle alone, by its corners' places.
+  bool is_open() const { return is_open_; }
 
  private:
   struct alignas(64) Line {
@@ -46,6 +48,7 @@ class Mesh {
   std::vector<std::vector<Line>> storage_;
   std::vector<Triangles> levels_;
   Float3 low_{}, high_{};
+  bool is_open_ = false;
 };
 
 }  // namespace pyfastenv::render

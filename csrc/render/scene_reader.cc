@@ -283,7 +283,7 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Sources& sources, Conte
                        is_ground ? "height fields" : "meshes", ", got number ", g.dataid);
       }
       s.levels = mesh->levels().data(), s.num_levels = static_cast<int>(mesh->levels().size());
-      s.low = mesh->low(), s.high = mesh->high();
+      s.low = mesh->low(), s.high = mesh->high(), s.is_open = mesh->is_open();
     }
     const bool behind = IsPlaneFromBehind(g, head_);
     s.color = At(g.rgba), s.alpha = behind ? g.rgba[3] * kFromBehind : g.rgba[3];

@@ -133,6 +133,22 @@ SHEETS = """<mujoco><worldbody>
 
 
 @pytest.mark.usefixtures("gl")
+@pytest.mark.parametrize("y", [-1.0, -0.1, -0.01, -0.001, 0.003, 0.03])
+def test_triangles_with_a_corner_beside_the_eye_are_whole(y: float) -> None:
+    model, data = load(
+        f"""<mujoco><asset><mesh name="q" inertia="shell" face="0 1 2 1 3 2"
+        vertex="0 {y} 0 3 6 0 -3 6 0 0 12 0"/></asset><worldbody>
+        <geom type="mesh" mesh="q" contype="0" conaffinity="0"/>
+        <camera name="c" pos="0 0 .3" xyaxes="1 0 0 0 0 1"/></worldbody></mujoco>"""
+    )
+    with mujoco.Renderer(model, *SIZE) as theirs, pyfastenv.Renderer(model, *SIZE) as ours:
+        for renderer in (ours, theirs):
+            renderer.enable_segmentation_rendering()
+            renderer.update_scene(data, "c")
+        assert (ours.render() != theirs.render()).any(-1).mean() < 5e-3
+
+
+@pytest.mark.usefixtures("gl")
 def test_thin_sheets_and_coinciding_geoms_are_mujocos() -> None:
     """A lid's light covers all of it; of geoms in the same place the last is seen."""
     scene = load(SHEETS)
@@ -176,6 +192,20 @@ LOOKS = {  # worldbody, asset, visual, whether there is fog, the most difference
         LAMP + FLOOR.replace("3 3", "0 0") + BALL, SKY, RED_FOG.format(1, 4), True, 1.0),
     "fog that ends first": (LAMP + FLOOR + BALL, "", RED_FOG.format(2, 1), True, 1.0),
     "no map of shadows": (LAMP + FLOOR + BALL, "", '<quality shadowsize="0"/>', False, 1.0),
+    "a sheet's shadow": (
+        f'{LAMP}{FLOOR}<geom type="mesh" mesh="q" pos="0 0 .8" contype="0" conaffinity="0"/>',
+        '<mesh name="q" inertia="shell" vertex="-.6 -.6 0 .6 -.6 0 .6 .6 0 -.6 .6 0" '
+        'face="0 1 2 0 2 3"/>', "", False, 2.0),
+    "a ball in a glass box": (
+        f'{LAMP}{FLOOR}{BALL}<geom type="box" size=".6 .6 .6" pos="0 0 .6" rgba=".3 .6 .9 .1"/>',
+        "", "", False, 1.0),
+    "a ball in a glass mesh": (
+        f'{LAMP}{FLOOR}{BALL}<geom type="mesh" mesh="k" pos="0 0 .6" rgba=".3 .6 .9 .1"/>',
+        '<mesh name="k" vertex="-.6 -.6 -.6 .6 -.6 -.6 .6 .6 -.6 -.6 .6 -.6 '
+        '-.6 -.6 .6 .6 -.6 .6 .6 .6 .6 -.6 .6 .6"/>', "", False, 1.0),
+    "haze over a transparent plane": (
+        LAMP + FLOOR.replace("3 3", "0 0").replace("7 1", "7 .5") + BALL, SKY, "",
+        False, 1.5),
     "two dozen panes": (LAMP + FLOOR + PANES, "", "", False, 1.5),
 }  # fmt: skip
 

@@ -77,7 +77,7 @@ struct Edges {
   alignas(64) float a[3][kLanes], b[3][kLanes], c[3][kLanes];
   alignas(64) float depth_a[kLanes], depth_b[kLanes], depth_c[kLanes];  // 1 / depth; or depth
   alignas(64) float x[kLanes], y[kLanes];  // the pixel from which a and b count
-  alignas(64) float slack[kLanes];
+  alignas(64) float slack[kLanes];         // kSlack times what the three sum up to, by 1 / depth
   alignas(64) int x0[kLanes], x1[kLanes], y0[kLanes], y1[kLanes];  // patches, inclusive
 };
 
@@ -127,7 +127,7 @@ WIDE uint32_t SetUp(const Projection& p, const Patches& patches, const float* co
   if (!cull) sign = Pick(whole > 0.0F, sign, -sign), whole = Abs(whole);
   open &= whole > 0.0F;
   if (!Any(open)) return 0;
-  Store(edges.slack, whole * w[0] * -kSlack);
+  Store(edges.slack, whole * -kSlack);
   const Wide scale = 1.0F / whole;
   Wide3 depth{0.0F, 0.0F, 0.0F};
   for (int k = 0; k < 3; ++k) {
@@ -159,9 +159,10 @@ WIDE void Rasterize(const Triangles& mesh, const Projection& p, const Patches& p
           const Wide x = patches.x + (static_cast<float>(px) * side - e.x[i]);
           const Wide inside =
               Min(Min(Fma(x, e.a[0][i], e0), Fma(x, e.a[1][i], e1)), Fma(x, e.a[2][i], e2));
-          Mask mask = inside >= e.slack[i];
-          if (!Any(mask)) continue;
           Wide depth = Fma(x, e.depth_a[i], q);
+          const Wide whole = p.is_orthographic ? Wide(1.0F) : depth;
+          Mask mask = inside >= whole * e.slack[i];
+          if (!Any(mask)) continue;
           if (!p.is_orthographic) depth = 1.0F / depth;
           mask &= (depth > p.near) & (depth < p.far);
           write(px, py, mask, depth, group * kLanes + i);

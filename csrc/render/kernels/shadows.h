@@ -1,5 +1,5 @@
 // Who stands in a light's way: shapes with a formula by rays, behind circles in the light's view;
-// planes by rays, too, of points on their other side; meshes by a map of depths from the light.
+// planes by rays, too, of points on their other side; meshes by maps of depths from the light.
 #pragma once
 
 #include "render/kernels/raster.h"
@@ -7,6 +7,7 @@
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
 constexpr float kSamePlane = 0.01F;  // of what is too near to be seen
+constexpr float kWithin = 0.25F;     // likewise, a depth within a shape that is in its shadow
 
 /// A shape as a light sees it, within a circle: in metres, or at distance 1 from a spot.
 struct Caster {
@@ -28,9 +29,11 @@ struct Shadows {
   Caster* casters = nullptr;
   int num_casters = 0;
   Float3 low{kFar, kFar, 0}, high{-kFar, -kFar, 0};  // around all
-  // of meshes; null: there are none
-  float* depths = nullptr;  // in blocks of 4x4
-  int blocks = 0;           // a side
+  // of meshes' far sides: near ones would shade themselves; null: there are none. In blocks of 4x4
+  float* depths = nullptr;
+  // of the near sides of those that have no far one, or within which others are seen
+  float* sheets = nullptr;
+  int blocks = 0;  // a side
   View view;
 };
 
@@ -69,7 +72,12 @@ inline PlaneCaster Behind(const Light& l, const Shape& s, int index) {
   return {index, normal, Dot(normal, s.pose.position)};
 }
 
-/// Depths of meshes' far sides from the light: near sides would shade themselves.
+/// Whether a mesh's near side, too, is between the light and others.
+inline bool IsSheet(const Shape& s) {
+  return s.form == Form::kMesh && (s.is_open || s.is_transparent);
+}
+
+/// Maps the depths of meshes from the light.
 inline void MapMeshes(const Frame& f, const Light& l, Float3 low, Float3 high, Shadows& out,
                       Arena& arena) {
   const auto within = [&](float a) { return a < -l.clip ? -l.clip : a > l.clip ? l.clip : a; };
@@ -85,8 +93,12 @@ inline void MapMeshes(const Frame& f, const Light& l, Float3 low, Float3 high, S
   out.view.pixel_y = (low.y - high.y) / static_cast<float>(size);
   out.view.near = f.view.near, out.view.far = f.view.far;
   const auto count = static_cast<size_t>(size) * size;
-  out.depths = arena.Take<float>(count);
-  for (size_t i = 0; i < count; i += kLanes) Store(out.depths + i, kFar);
+  const auto empty = [&] {
+    auto* depths = arena.Take<float>(count);
+    for (size_t i = 0; i < count; i += kLanes) Store(depths + i, kFar);
+    return depths;
+  };
+  out.depths = empty();
   const Patches patches = PatchesOf(1);
   const float pixel = out.view.pixel_x > -out.view.pixel_y ? out.view.pixel_x : -out.view.pixel_y;
   for (int k = 0; k < out.num_casters; ++k) {
@@ -94,12 +106,19 @@ inline void MapMeshes(const Frame& f, const Light& l, Float3 low, Float3 high, S
     if (s.form != Form::kMesh) continue;
     const LocalView local = ToLocal(out.view, s);
     Projection p = Project(out.view, local, size, size);
+    const auto map = [&](float* depths) {
+      Rasterize(LevelOf(s, local, pixel, out.view.near), p, patches, true,
+                [&](int x, int y, Mask mask, Wide depth, int) {
+                  float* at = depths + static_cast<ptrdiff_t>(y * out.blocks + x) * kLanes;
+                  Store(at, Pick(mask, Min(depth, Load(at)), Load(at)));
+                });
+    };
+    if (IsSheet(s)) {
+      if (out.sheets == nullptr) out.sheets = empty();
+      map(out.sheets);
+    }
     p.front = -p.front;
-    Rasterize(LevelOf(s, local, pixel, out.view.near), p, patches, true,
-              [&](int x, int y, Mask mask, Wide depth, int) {
-                float* at = out.depths + static_cast<ptrdiff_t>(y * out.blocks + x) * kLanes;
-                Store(at, Pick(mask, Min(depth, Load(at)), Load(at)));
-              });
+    map(out.depths);
   }
 }
 
@@ -129,8 +148,8 @@ inline Shadows ShadowsOf(const Frame& f, const Light& l, Arena& arena) {
   return out;
 }
 
-/// How much of the light meshes leave: of the map's four depths around each point.
-inline Wide LeftByMeshes(const Shadows& s, const Wide3& in_light) {
+/// How much of the light meshes leave: of a map's four depths around each point.
+inline Wide LeftByMeshes(const Shadows& s, const float* depths, const Wide3& in_light) {
   const View& v = s.view;
   const auto size = static_cast<float>(s.blocks * kBlock);
   const Wide x = (in_light.x - v.left) * (1 / v.pixel_x),
@@ -144,7 +163,7 @@ inline Wide LeftByMeshes(const Shadows& s, const Wide3& in_light) {
     const WideInt i = Truncate(Clamp(column, 0.0F, size - 1)),
                   j = Truncate(Clamp(row, 0.0F, size - 1));
     const WideInt at = (((j >> 2) * s.blocks + (i >> 2)) << 4) + ((j & 3) << 2) + (i & 3);
-    return Pick(in_light.z > Gather(s.depths, at) + bias, 0.0F, 1.0F);
+    return Pick(in_light.z > Gather(depths, at) + bias, 0.0F, 1.0F);
   };
   const Wide fx = x - 0.5F - left, fy = y - 0.5F - top;
   const Wide a = lit(left, top), b = lit(left, top + 1.0F);
@@ -165,8 +184,13 @@ inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, in
                                       : Widen(In(s.pose, l.position - s.pose.position)) - origin;
     const Wide t = CastAny(s, {origin, to}, 0);
     // nearer to the light than this, nothing is in its picture
-    const Wide last = l.is_directional ? q.z - f.view.near : 1.0F - f.view.near / q.z;
-    dark |= near & (t > 0.0F) & (t < last);
+    const Wide first = l.is_directional ? Wide(f.view.near) : f.view.near / q.z;
+    const Wide whole = l.is_directional ? q.z : Wide(1.0F);
+    dark |= near & (t > 0.0F) & (t < whole - first);
+    if (!s.is_transparent) return;
+    // points within it, which are seen, are behind where light enters
+    const Wide from_light = CastAny(s, {Fma(to, whole, origin), to * -1.0F}, 0);
+    dark |= near & (from_light > first) & (from_light < whole - first * kWithin);
   };
   for (int k = 0; k < shadows.num_planes; ++k) {
     const PlaneCaster& p = shadows.planes[k];
@@ -187,7 +211,11 @@ inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, in
     if (Any(near)) cast(s, near);
   }
   Wide left = Pick(dark, 0.0F, 1.0F);
-  if (shadows.depths != nullptr) left = Min(left, Pick(open, LeftByMeshes(shadows, q), 1.0F));
+  const auto behind_meshes = [&](const float* depths) {
+    left = Min(left, Pick(open, LeftByMeshes(shadows, depths, q), 1.0F));
+  };
+  if (shadows.depths != nullptr) behind_meshes(shadows.depths);
+  if (shadows.sheets != nullptr && !IsSheet(f.shapes[self])) behind_meshes(shadows.sheets);
   return left;
 }
 

@@ -95,8 +95,8 @@ inline Wide3 CubeTexture(const Shape& s, const View& v, const Wide3& at, Wide de
     const Wide over = Abs(at.z) - s.size.z, end = Pick(at.z > 0.0F, s.size.z, -s.size.z);
     q.z = Pick(over > 0.0F, end * (1.0F + over * (1 / s.size.x)), at.z);
   }
-  if (s.form == Form::kPlane) q.z = 1e-20F;  // not zero: its middle has a direction, too
   q = Times(q, s.cube);
+  if (s.form == Form::kPlane) q.z = 1e-20F;  // not zero: its middle has a direction, too
   const float x = Abs(q.x)[lane], y = Abs(q.y)[lane], z = Abs(q.z)[lane];
   const float longest = x > y ? (x > z ? x : z) : (y > z ? y : z);
   const float scale = s.cube.x < s.cube.z ? s.cube.z : s.cube.x;
@@ -237,19 +237,23 @@ inline Wide3 SkyAt(const Canvas& c, int block, const Places& at) {
 }
 
 /// Covers the sky and the infinite plane near its horizon.
-inline Wide3 WithHaze(const Canvas& c, const Wide3& color, Wide x, Wide y) {
+inline Wide HazeAt(const Canvas& c, Wide x, Wide y) {
   const Haze& h = c.frame->haze;
-  if (h.plane < 0) return color;
   const Rays r = RaysAt(c.local[h.plane], x, y);
   const Wide square = r.direction.x * r.direction.x + r.direction.y * r.direction.y;
   const Wide low = r.direction.z * (h.scale * (1 - h.radius));
   const Mask near_horizon = (r.direction.z < 0.0F) & (low * low < square * 1.001F);
-  if (h.radius < 1 && !Any(near_horizon)) return Clamp01(color);
+  if (h.radius < 1 && !Any(near_horizon)) return 0.0F;
   const Wide flat = Sqrt(square);
   const Wide q = -r.direction.z * h.scale / flat;
   const Wide z = 1.0F - q / Fma(q, h.radius, 1.0F);
   const Wide alpha = Pick(z < h.bend, z * (1 / h.bend), (1.0F - z) * (1 / (1 - h.bend)));
-  return Mix(Clamp01(color), Widen(h.color), Pick((q > 0.0F) & (z > 0.0F), alpha, 0.0F));
+  return Pick((q > 0.0F) & (z > 0.0F), alpha, 0.0F);
+}
+
+inline Wide3 WithHaze(const Canvas& c, const Wide3& color, Wide x, Wide y) {
+  const Haze& h = c.frame->haze;
+  return h.plane < 0 ? color : Mix(Clamp01(color), Widen(h.color), HazeAt(c, x, y));
 }
 
 /// Where MuJoCo's sky, a cylinder around the camera, is before a shape at such depths.

@@ -45,6 +45,11 @@ inline bool MakeLayer(const Canvas& c, int index, int bx, int by, const Seen* be
     p.depth = depth * k, p.x = c.X(f.view, bx, x * k), p.y = c.Y(f.view, by, y * k);
   }
   p.mask = count > 0.0F;
+  if (s.form == Form::kPlane && f.sky != nullptr) {
+    p.mask &= ~IsBehindSky(f, p);
+    if (index == f.haze.plane) p.mask &= HazeAt(c, p.x, p.y) <= 0.0F;
+    count = Pick(p.mask, count, 0.0F);
+  }
   if (!Any(p.mask)) return false;
   out.color = Surface(c, index, f.view, c.local[index], c.meshes[index], p, Looks::kTransparent);
   out.color = WithFog(f, Clamp01(out.color), p.depth);
