@@ -111,8 +111,7 @@ def _parse(
     """An algorithm's options; the defaults are the environment's preset."""
     import tyro
 
-    # no field can be called "from"
-    arguments = [re.sub("^--from(?==|$)", "--from-run", each) for each in arguments]
+    arguments = _fields_of(arguments)
     env_id = _value_of("--env-id", arguments) or config_class.env_id
     config: RunConfig = tyro.cli(
         config_class,
@@ -125,6 +124,11 @@ def _parse(
     return config
 
 
+def _fields_of(arguments: Sequence[str]) -> list[str]:
+    """Options by their fields' names: none can be called "from"."""
+    return [re.sub("^--from(?==|$)", "--from-run", each) for each in arguments]
+
+
 def _sweep(name: str, arguments: list[str]) -> None:
     from pyfastenv.training.sweep import sweep as run_sweep
     from pyfastenv.training.sweep_options import parse_options
@@ -135,6 +139,7 @@ def _sweep(name: str, arguments: list[str]) -> None:
         _parse(config_class, f"pyfastenv sweep {name}", ["--help"], about)
     arguments, env_kwargs = _env_kwargs(arguments)
     arguments, others = _env_kwargs(arguments, "--eval-env.")
+    arguments = _fields_of(arguments)
     arguments = [part for each in arguments for part in each.split("=", each.startswith("--"))]
     seeds, arguments = _take("--seeds", arguments)
     folder, arguments = _take("--output", arguments)

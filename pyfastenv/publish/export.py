@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import io
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from pyfastenv.nn.recurrent import RecurrentPolicy
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.publish.c_source import c_source
 from pyfastenv.publish.outputs import check_output
-from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.atomic import replacing, write_text
 from pyfastenv.runs.errors import TrainingError
 from pyfastenv.runs.evaluation import evaluate
 from pyfastenv.runs.folder import run_of
@@ -221,7 +222,11 @@ def _program(policy: TorchPolicy) -> tuple[tuple[torch.Tensor], Any]:
 def _write_torch(policy: TorchPolicy, path: Path, title: str) -> Runner:
     example, sizes = _program(policy)
     with torch.no_grad():
-        torch.export.save(torch.export.export(policy, example, dynamic_shapes=sizes), path)
+        program = torch.export.export(policy, example, dynamic_shapes=sizes)
+    data = io.BytesIO()  # torch's own writer ends the process on a full disk
+    torch.export.save(program, data)
+    with replacing(path) as file:
+        file.write(data.getvalue())
     module = torch.export.load(path).module()
 
     @torch.no_grad()

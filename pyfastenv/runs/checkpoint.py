@@ -129,7 +129,7 @@ def resolve(path: Path) -> Path:
     Raises:
         CheckpointError: There is none.
     """
-    if path.suffix == ".pt" or path.is_file():
+    if path.is_file() or (path.suffix == ".pt" and not path.is_dir()):
         return path
     for folder in (path / "checkpoints", path):
         latest = CheckpointDir(folder).latest()

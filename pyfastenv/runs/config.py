@@ -135,8 +135,11 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         for name in ("run_dir", "resume", "from_run"):
-            if getattr(self, name) is not None:
-                setattr(self, name, Path(getattr(self, name)))
+            given = getattr(self, name)
+            if given == "":
+                raise ValueError(f"{name}: expected a path, got an empty one")
+            if isinstance(given, str):
+                setattr(self, name, Path(given))
         for option in fields(self):
             if isinstance(value := getattr(self, option.name), np.generic):
                 setattr(self, option.name, value.item())  # as config.json can hold it
@@ -277,6 +280,8 @@ class RunConfig:
             raise ValueError(
                 f"device: {self.device!r} needs CUDA, and PyTorch finds none here; use --device cpu"
             )
+        if "cuda" in self.profile_activities and not torch.cuda.is_available():
+            raise ValueError("profile_activities: 'cuda' needs CUDA, and PyTorch finds none here")
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON has them; :meth:`from_dict` is its inverse."""

@@ -270,7 +270,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 def first_checkpoint(folder: Path, config: Mapping[str, Any]) -> int:
     """The step at which a run's first checkpoint falls due; ``config`` as config.json has it."""
     total = int(config["total_steps"])
-    every = int(config["checkpoint_every"]) or total
+    every = int(config.get("checkpoint_every", RunConfig.checkpoint_every)) or total
     path = branched_from(folder, config)
     begun = 0 if path is None else checkpoint.step_of(path)
     return min((begun // every + 1) * every, total)

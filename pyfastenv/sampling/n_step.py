@@ -50,6 +50,8 @@ class NStep:
         factors = torch.ones_like(layout.rewards(rows))  # of the value after the last step
         goes_on = self.ends.take(indices)[..., 0] == 0.0
         for _ in range(self._num_steps - 1):
+            if goes_on.device.type == "cpu" and not goes_on.any():  # elsewhere it would wait
+                break
             indices, there = pool.later(indices, self._num_envs)
             goes_on = goes_on & there.movedim(0, -2)
             step = pool.take(indices)

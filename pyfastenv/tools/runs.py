@@ -141,6 +141,9 @@ def read_run(folder: Path) -> Run:
     missing = [name for name in ("env_id", "seed", "total_steps") if name not in config]
     if missing:
         raise ValueError(f"{folder / CONFIG}: not a run's configuration: no {', '.join(missing)}")
+    for name, kind in (("env_id", str), ("seed", int), ("total_steps", int)):
+        if not isinstance(config[name], kind):
+            raise ValueError(f"{folder / CONFIG}: {name}: got {config[name]!r}")
     rows = read_metrics(folder) if (folder / METRICS).is_file() else []
     state: State = "stopped"
     if is_held(folder):

@@ -229,6 +229,9 @@ def _row(name: str, time: float, total: float, iterations: int) -> str:
     return f"{name:<12}{time / total:8.1%}{time / iterations / 1e3:16.2f}"
 
 
+_NO_PHASES = ("elapsed", "processor", "awake", "cpu", "steps_per")  # of the whole run until then
+
+
 def phases(folder: Path) -> dict[str, float]:
     """The time that a whole run's iterations spent on each phase, profiled or not [s]."""
     return phases_of(read_metrics(folder))
@@ -240,7 +243,7 @@ def phases_of(rows: Iterable[Row]) -> dict[str, float]:
     for row in rows:
         for key, value in row.items():
             name = key.removeprefix("time/").removesuffix("_s")
-            if key == f"time/{name}_s" and name not in ("elapsed", "steps_per"):
+            if key == f"time/{name}_s" and name not in _NO_PHASES:
                 seconds[name] = seconds.get(name, 0.0) + value
     return seconds
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.publish.plots import plot_means
+from pyfastenv.runs import checkpoint
 from pyfastenv.runs.atomic import write_text
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.errors import DivergedError
@@ -195,11 +196,17 @@ def _configs(
     ]
 
 
+_OF_THE_MACHINE = {"num_threads", "torch_threads", "engine", "accelerate"}
+
+
 def _check_done(run: Path, config: RunConfig) -> None:
     """Checks that a run that is there already is the one that is wanted."""
     algorithm, saved = read_config(run)
     try:
-        config.check_resumes(algorithm, saved, marked(type(config), "may_differ") - {"total_steps"})
+        ignored = marked(type(config), "no_setting") | _OF_THE_MACHINE
+        if config.from_run is not None and saved.get("from_run") is not None:
+            config = replace(config, from_run=checkpoint.resolve(config.from_run).resolve())
+        config.check_resumes(algorithm, saved, ignored)
     except ValueError as error:
         raise ValueError(f"{run}: {error}; choose another folder for this sweep") from error
 

@@ -71,9 +71,10 @@ def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
             ) from None
         widened = " Observations are found by name; new ones weigh nothing at first."
     algorithm.load_learned(found)
+    anew = f" Begins anew: {', '.join(new)}." if new else ""
     return (
         f"Begins with what {path} had learned by step {saved['step']:,}. Options that differ: "
-        f"{differences}. Begins anew: {', '.join(new) or 'no part of it'}.{widened}"
+        f"{differences}.{anew}{widened}"
     )
 
 

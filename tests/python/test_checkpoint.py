@@ -123,6 +123,8 @@ def test_resolve(tmp_path: pathlib.Path) -> None:
     assert checkpoint.resolve(tmp_path / "run") == path
     assert checkpoint.resolve(tmp_path / "run" / "checkpoints") == path
     assert checkpoint.resolve(path) == path
+    path = CheckpointDir(tmp_path / "run.pt" / "checkpoints").save(3, state(3))
+    assert checkpoint.resolve(tmp_path / "run.pt") == path
     with pytest.raises(CheckpointError, match="no checkpoint in this folder"):
         checkpoint.resolve(tmp_path)
     with pytest.raises(CheckpointError, match="nowhere: no such run folder or checkpoint"):

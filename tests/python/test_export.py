@@ -1,5 +1,7 @@
 """Exported policies do what the policy does, in the programs that run them."""
 
+import errno
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,22 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     sac.train(own)
     flashsac.train(small("flashsac", env_id="Reacher-v5", run_dir=folder / "flashsac"))
     return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(("format", "name"), [("c", "policy.c"), ("torch.export", "policy.pt2")])
+def test_what_cannot_be_written_leaves_what_was_there(
+    format: Any, name: str, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.write_text("an export")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        export(runs["sac"], path, format=format)
+    assert path.read_text() == "an export" and len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("name", ["sac", "ddpg", "discrete", "ppo", "linear"])

@@ -58,6 +58,8 @@ def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
     for seeds, options, message in (
         (2, {"total_steps": 120}, "total_steps was 80, is 120; choose another folder"),
         (2, {"gamma": 0.5}, "gamma was 0.99, is 0.5; choose another folder"),
+        (2, {"eval_episodes": 3}, "eval_episodes was 1, is 3; choose another folder"),
+        (2, {"eval_env_kwargs": {"g": 1.0}}, r"eval_env_kwargs was {}, is {'g': 1.0}; choose"),
         (3, {}, "num_seeds was 2, is 3; choose another folder"),
     ):
         with pytest.raises(ValueError, match=message):

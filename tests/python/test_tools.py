@@ -27,6 +27,7 @@ from pyfastenv.runs.settings import differing
 from pyfastenv.tools import bench, doctor, runs
 from pyfastenv.tools.contestants import first_difference
 from pyfastenv.tools.report import write_report
+from pyfastenv.training import profiling
 
 # one pixel
 _GIF = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,"
@@ -121,6 +122,21 @@ def test_a_run_without_a_return_does_not_hide_its_others(folder: Path) -> None:
     report = folder / "report.html"
     assert cli.main(["report", str(folder), "--output", str(report)]) == 0
     assert "5 runs compared" in report.read_text()
+
+
+def test_phases_are_what_iterations_spent() -> None:
+    row = {"step": 10, "time/sample_s": 1.0, "time/update_s": 2.0, "time/steps_per_s": 5.0}
+    so_far = {"time/elapsed_s": 50.0, "time/processor_s": 40.0}  # of the whole run until then
+    assert profiling.phases_of([row | so_far, row | so_far]) == {"sample": 2.0, "update": 4.0}
+
+
+def test_a_setting_of_another_type_does_not_hide_other_runs(folder: Path) -> None:
+    path = folder / "a2" / "config.json"
+    facts = json.loads(path.read_text())
+    facts["config"]["total_steps"] = "1e6"
+    path.write_text(json.dumps(facts))
+    found, problems = runs.find_runs(folder)
+    assert len(found) == 3 and problems == [f"{path}: total_steps: got '1e6'"]
 
 
 def test_damaged_losses_do_not_hide_other_runs(folder: Path) -> None:
