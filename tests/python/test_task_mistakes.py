@@ -340,6 +340,10 @@ SLIPS = [
     Slip("in_setup", "def reset(", "def setup(self):\n        self.up_todate = True\n\n    "
          "def reset(", "did you mean up_to_date?", "class Cart"),
     Slip("method", "def control(", "def contol(", "did you mean control?"),
+    Slip("anothers_method", "def observation(", "def reward(self, data):\n        return 0.0\n\n"
+         "    def observation(", "did you mean step?", "def reward"),
+    Slip("legged_gym", "frame_skip = 2", "max_episode_length = 50",
+         "did you mean max_episode_steps?"),
     Slip("needed", "def observation(", "def observe(", "did you mean 'observe'?", "class Cart"),
     Slip("setting_in_setup", "def reset(", "def setup(self):\n        self.frame_skip = 4\n\n    "
          "def reset(", "when dt is known already", "def setup"),

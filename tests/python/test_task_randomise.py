@@ -138,3 +138,39 @@ def test_bad_draws_are_refused(arguments: dict[str, Any], said: str) -> None:
         log_uniform(0.0, 1.0)
     with pytest.raises((TypeError, ValueError), match=said):
         scale(**{"low": 0.5, "high": 1.0, **arguments})
+
+
+def test_inertia_that_would_not_follow_is_warned_of() -> None:
+    """MuJoCo takes a lone body's from dof_M0."""
+
+    class Ball(pyfastenv.Task):
+        model = """<mujoco><worldbody><body name="ball" pos="0 0 1"><freejoint/>
+          <geom size="0.1" mass="1"/></body></worldbody></mujoco>"""
+        randomise = {"body_mass": scale(0.5, 2.0)}
+
+        def reset(self, data: Any, rng: Any) -> None:
+            pass
+
+        def step(self, data: Any, action: Any, info: Any) -> Any:
+            self.simulate(data)
+            return 0.0, False
+
+        def observation(self, data: Any, obs: Any) -> None:
+            obs["speed"] = data.qvel[2]
+
+    class Followed(Ball):
+        model_fields = ("dof_M0",)
+
+        def reset(self, data: Any, rng: Any) -> None:
+            self.model.dof_M0[:3] = self.model.body_mass[1]
+
+    with pytest.warns(
+        UserWarning, match=r"randomise\['body_mass'\]: .* inertia of ball from dof_M0"
+    ):
+        pyfastenv.make_vec(Ball, 1).close()
+    envs = pyfastenv.make_vec(Followed, 4)
+    envs.reset(seed=0)
+    obs = envs.step(np.zeros(envs.action_space.shape))[0]
+    assert len(set(envs.get_model_field("body_mass")[:, 1])) == 4
+    np.testing.assert_allclose(obs, -9.81 * envs.task.dt, rtol=1e-12)
+    envs.close()

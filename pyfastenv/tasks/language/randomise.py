@@ -18,6 +18,7 @@ A field may have several draws, in a list: of these elements one, of those anoth
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -197,6 +198,8 @@ def check_randomise(given: Any, own: Any, model: Any, owner: str) -> dict[str, D
     }
     if both := sorted({*own} & {*given}):
         raise ValueError(f"{owner}: {both[0]} is in model_fields and in randomise")
+    if "dof_M0" not in own:
+        _warn_of_inertia(given, model, owner)
     for name in fields:
         array = getattr(model, name, None)
         dtype = NARROW.get(name, np.float64) if name in own else np.float64
@@ -206,6 +209,28 @@ def check_randomise(given: Any, own: Any, model: Any, owner: str) -> dict[str, D
                 f"model (mjModel){did_you_mean(name, _real_fields(model))}"
             )
     return fields
+
+
+def _warn_of_inertia(given: Mapping[str, Any], model: Any, owner: str) -> None:
+    """Warns of bodies whose inertia MuJoCo has kept apart: it does not follow what is drawn."""
+    bodies = (model.body_simple * model.body_dofnum, range(model.nbody))
+    for field, (is_simple, body_of) in {
+        "body_mass": bodies,
+        "body_inertia": bodies,
+        "dof_armature": (model.dof_simplenum, model.dof_bodyid),
+    }.items():
+        for draw in _draws(given.get(field, [])):
+            where = f"{owner}.randomise[{field!r}]"
+            rows = _rows(model, field, draw.of, where) if draw.of else range(len(is_simple))
+            simple = dict.fromkeys(int(body_of[row]) for row in rows if is_simple[row])
+            names = [model.body(body).name or f"body {body}" for body in simple]
+            if names:
+                warnings.warn(
+                    f"{where}: MuJoCo takes the inertia of {', '.join(names)} from "
+                    "dof_M0, which does not follow: give it in model_fields and set it in reset "
+                    "(docs/howto/randomise.md)",
+                    stacklevel=2,
+                )
 
 
 def _draws(given: Any) -> Sequence[Any]:

@@ -24,10 +24,30 @@ _ELSEWHERE = {
     "max_steps": "max_episode_steps",
     "time_limit": "max_episode_steps",
     "episode_length": "max_episode_steps",
+    "max_episode_length": "max_episode_steps",
     "horizon": "max_episode_steps",
     "domain_randomisation": "randomise",
     "domain_randomization": "randomise",
     "action_dim": "action_space",
+}
+# what other packages call a method, or a part of one
+_METHODS_ELSEWHERE = {
+    "reward": "step",
+    "get_reward": "step",
+    "terminated": "step",
+    "get_terminated": "step",
+    "get_termination": "step",
+    "is_done": "step",
+    "done": "step",
+    "get_dones": "step",
+    "get_obs": "observation",
+    "_get_obs": "observation",
+    "get_observation": "observation",
+    "get_observations": "observation",
+    "compute_observations": "observation",
+    "reset_model": "reset",
+    "initialize_episode": "reset",
+    "reset_idx": "reset",
 }
 
 
@@ -44,7 +64,8 @@ def misspelt(
     """An attribute that must be a misspelt setting or method, and which one.
 
     That is one whose name is nearly a setting's (or, of a method, nearly a method's), or another
-    package's for a setting that is not given, and which no method reads; or a setting's but for
+    package's for a setting that is not given or for a method, and which no method reads; or a
+    setting's but for
     underscores and capitals, whoever reads it.
 
     Args:
@@ -64,9 +85,13 @@ def misspelt(
         near = difflib.get_close_matches(short, known, 1, _ALIKE)
         if near and name not in names_read(cls):
             return name, known[near[0]]
-        setting = None if is_method else _ELSEWHERE.get(name.lower())
-        if setting and setting not in attributes and name not in names_read(cls):
-            return name, setting
+        if is_method:
+            meant = _METHODS_ELSEWHERE.get(name.lower())
+        else:
+            meant = _ELSEWHERE.get(name.lower())
+            meant = None if meant in attributes else meant
+        if meant and name not in names_read(cls):
+            return name, meant
     return None
 
 
