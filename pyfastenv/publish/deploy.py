@@ -150,6 +150,7 @@ def _play(task: Task) -> Any:
                 )
     return SimpleNamespace(
         layout=layout.obs,
+        up_to_date=task.up_to_date,
         starts=starts,
         rows=np.array(rows),  # (T, obs_size)
         actions=np.array(actions),  # (T - episodes, action_size)
@@ -169,8 +170,10 @@ def _source(name: str, part: Any, played: Any, model: Any) -> dict[str, Any]:
         if (found := _fit(wanted, numbers)) is not None:
             of = [_owner(model, source, i) for i in found["index"]]
             return {"source": source, "of": of, **found}
+    late = "; poses of bodies and sites are of one physics step before without up_to_date = True"
     raise ValueError(
         f"deploy: obs[{name!r}] is not, scaled and shifted, of one of {', '.join(played.sources)}"
+        + ("" if played.up_to_date else late)
     )
 
 
