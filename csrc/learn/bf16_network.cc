@@ -20,7 +20,7 @@ Bf16Network::Parameters::Parameters(const Bf16Network& network, const FlatLayers
     weights_.emplace_back(layer.padded_in, layer.padded_out);
     biases_.push_back(Floats(1, layer.padded_out));
     norms_.push_back(Floats(layer.norm == 0 ? 0 : 2, layer.padded_out));
-    const bool back = use == PassUse::kBackwardToInputs || (use == PassUse::kBackward && i > 0);
+    const bool back = GoesBack(use, i);
     transposed_.push_back(back ? Bf16Matrix(layer.padded_out, layer.padded_inputs) : Bf16Matrix());
   }
 }

@@ -30,7 +30,7 @@ class EnsembleUpdate::WorkerIn : public EnsembleUpdate::Worker {
         packed(network_, o.layers_, PassUse::kBackward),
         pass(network_, o.layers_, Activation::kSilu, o.options_.batch_size),
         targets(ArraySize(o.options_.batch_size, num_targets)),
-        by_outputs(ArraySize(o.options_.batch_size, 2 * num_targets)),
+        by_outputs(ArraySize(o.options_.batch_size, num_outputs)),
         by_high(static_cast<size_t>(num_targets)),
         by_low(by_high) {}
 
@@ -42,6 +42,7 @@ class EnsembleUpdate::WorkerIn : public EnsembleUpdate::Worker {
   EnsembleUpdate& owner;
   const int num_inputs = owner.options_.num_inputs;
   const int num_targets = owner.options_.num_targets;
+  const int num_outputs = 2 * num_targets;
   const ptrdiff_t width = num_inputs + num_targets;
 
   Network network_;
@@ -126,8 +127,7 @@ void EnsembleUpdate::WorkerIn<Network>::Train(int network, const float* samples,
                               vectors.parameters + low, vectors.parameters + high,
                               by_outputs.data(), by_low.data(), by_high.data());
     for (int i = 0; i < size; ++i) {
-      const int outputs_of = 2 * num_targets;
-      pass.WriteOutputGradient(i, by_outputs.data() + i * outputs_of, outputs_of);
+      pass.WriteOutputGradient(i, by_outputs.data() + i * num_outputs, num_outputs);
     }
     pass.ClearOutputGradient(size, rows);
     const AdamStep adam = MakeAdamStep(hyper.lr, hyper.beta1, hyper.beta2, hyper.eps, ++step);

@@ -40,6 +40,11 @@ size_t FlatSize(const FlatLayers& layers, int num_networks);
 /// What a network's parameters are packed for.
 enum class PassUse { kForward, kBackward, kBackwardToInputs };
 
+/// Whether gradients go back through a layer.
+inline bool GoesBack(PassUse use, size_t layer) {
+  return use == PassUse::kBackwardToInputs || (use == PassUse::kBackward && layer > 0);
+}
+
 /// Copies a network's biases and its scales and shifts, where there are any, to padded places.
 void PackVectors(const FlatLayer& layer, const float* flat, int network, float* biases,
                  float* norm);

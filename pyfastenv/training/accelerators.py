@@ -97,6 +97,19 @@ def why_not_bfloat16(amp: bool, device: torch.device) -> str | None:
     return None if in_bfloat16(amp, device) else "neither AMX nor AVX512-BF16, so in float32"
 
 
+class InBfloat16(Accelerator):
+    """The base, before a compiled one in float32, of the same with products of bfloat16 numbers."""
+
+    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
+    bfloat16: ClassVar[bool] = True
+
+    @classmethod
+    def why_not(cls, learner: Any) -> str | None:
+        """It needs amp and a CPU with AMX or AVX512-BF16, and what the other needs."""
+        reason = why_not_bfloat16(learner.options.bfloat16, learner.device)
+        return reason or super().why_not(learner)
+
+
 def changed_functions(functions: Any) -> dict[str, Any]:
     """Those of an algorithm's functions that the user has replaced, by name.
 

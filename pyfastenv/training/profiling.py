@@ -229,7 +229,8 @@ def _row(name: str, time: float, total: float, iterations: int) -> str:
     return f"{name:<12}{time / total:8.1%}{time / iterations / 1e3:16.2f}"
 
 
-_NO_PHASES = ("elapsed", "processor", "awake", "cpu", "steps_per")  # of the whole run until then
+# times of the whole run until then, and a rate
+_NO_PHASES = ("elapsed", "processor", "awake", "cpu", "steps_per")
 
 
 def phases(folder: Path) -> dict[str, float]:

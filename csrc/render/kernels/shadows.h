@@ -6,8 +6,10 @@
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
-constexpr float kSamePlane = 0.01F;  // of what is too near to be seen
-constexpr float kWithin = 0.25F;     // likewise, a depth within a shape that is in its shadow
+// of what is too near to be seen: how far off two planes are in one place, and how deep within a
+// transparent shape a point is in its shadow
+constexpr float kSamePlane = 0.01F;
+constexpr float kWithin = 0.25F;
 
 /// A shape as a light sees it, within a circle: in metres, or at distance 1 from a spot.
 struct Caster {

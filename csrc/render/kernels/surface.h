@@ -236,7 +236,7 @@ inline Wide3 SkyAt(const Canvas& c, int block, const Places& at) {
   return color;
 }
 
-/// Covers the sky and the infinite plane near its horizon.
+/// How much haze covers the sky and the infinite plane near its horizon: 0 to 1.
 inline Wide HazeAt(const Canvas& c, Wide x, Wide y) {
   const Haze& h = c.frame->haze;
   const Rays r = RaysAt(c.local[h.plane], x, y);

@@ -13,7 +13,7 @@ from pyfastenv import _core
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import IN_BFLOAT16, Accelerator, why_not_bfloat16
+from pyfastenv.training.accelerators import Accelerator, InBfloat16
 
 
 class Ensemble(Protocol):
@@ -113,14 +113,5 @@ class CompiledTraining(Accelerator):
         return hyper
 
 
-class CompiledBfloat16(CompiledTraining):
+class CompiledBfloat16(InBfloat16, CompiledTraining):
     """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
-
-    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
-    bfloat16: ClassVar[bool] = True
-
-    @classmethod
-    def why_not(cls, learner: Ensemble) -> str | None:
-        """It needs amp and a CPU with AMX or AVX512-BF16."""
-        reason = why_not_bfloat16(learner.options.bfloat16, learner.device)
-        return reason or super().why_not(learner)

@@ -17,7 +17,7 @@ from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradien
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import IN_BFLOAT16, Accelerator, Kind, why_not_bfloat16
+from pyfastenv.training.accelerators import Accelerator, InBfloat16, Kind
 from pyfastenv.training.actor_critic import Batch
 
 _OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_critic"}
@@ -254,17 +254,8 @@ class CompiledStep(_WholeStep):
         return hyper
 
 
-class CompiledBfloat16(CompiledStep):
+class CompiledBfloat16(InBfloat16, CompiledStep):
     """The same with products of bfloat16 numbers and sums in float32: mixed precision only."""
-
-    name: ClassVar[str] = f"compiled {IN_BFLOAT16}"
-    bfloat16: ClassVar[bool] = True
-
-    @classmethod
-    def why_not(cls, learner: Learner) -> str | None:
-        """It needs amp and a CPU with AMX or AVX512-BF16."""
-        reason = why_not_bfloat16(learner.options.bfloat16, learner.device)
-        return reason or super().why_not(learner)
 
 
 class Compiled(Accelerator):

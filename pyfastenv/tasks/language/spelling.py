@@ -65,8 +65,7 @@ def misspelt(
 
     That is one whose name is nearly a setting's (or, of a method, nearly a method's), or another
     package's for a setting that is not given or for a method, and which no method reads; or a
-    setting's but for
-    underscores and capitals, whoever reads it.
+    setting's but for underscores and capitals, whoever reads it.
 
     Args:
         cls: The task's class.
