@@ -138,7 +138,7 @@ class RunConfig:
             given = getattr(self, name)
             if given == "":
                 raise ValueError(f"{name}: expected a path, got an empty one")
-            if isinstance(given, str):
+            if isinstance(given, str | os.PathLike):
                 setattr(self, name, Path(given))
         for option in fields(self):
             if isinstance(value := getattr(self, option.name), np.generic):

@@ -252,6 +252,24 @@ def test_cuda_that_is_not_there(monkeypatch: pytest.MonkeyPatch, device: str) ->
         Config(device=device).check()
 
 
+def test_activities_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="profile_activities: 'cuda' needs CUDA"):
+        Config(profile_activities=("cpu", "cuda")).check()
+
+
+def test_folders_are_whatever_names_a_path() -> None:
+    class Place:
+        def __fspath__(self) -> str:
+            return "a/run"
+
+    for given in ("a/run", Path("a/run"), Place()):
+        assert Config(run_dir=given).run_dir == Path("a/run")  # type: ignore[arg-type]
+    for name in ("run_dir", "resume", "from_run"):
+        with pytest.raises(ValueError, match=f"{name}: expected a path, got an empty one"):
+            Config(**{name: ""})  # type: ignore[arg-type]
+
+
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RANK", "3")
     cpu, gpu = torch.device("cpu"), torch.device("cuda", 3)
