@@ -56,6 +56,8 @@ def _said(error: Exception) -> str | None:
 
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
         return "this needs PyTorch, which environments do not: pip install 'pyfastenv[train]'"
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return f"out of memory: fewer or smaller minibatches, buffers or environments ({error})"
     told = blame(error)
     expected = (ValueError, OSError, ImportError, TrainingError, EnvError)
     return str(error) if told is None and isinstance(error, expected) else told

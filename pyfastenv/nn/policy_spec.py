@@ -20,7 +20,7 @@ ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySpec:
-    """A policy as the core evaluates it: numbers only, K policies side by side.
+    """Describes a policy as the core evaluates it: numbers only, K policies side by side.
 
     Args:
         weights: Of each layer, ``(K, in, out)`` float32.
@@ -83,7 +83,7 @@ class PolicySpec:
 
     @classmethod
     def of_vectors(cls, vectors: ArrayLike, sizes: Sequence[int], **fields: Any) -> Self:
-        """K networks of K flat vectors, as evolution strategies draw them.
+        """Makes K networks of K flat vectors, as evolution strategies draw them.
 
         Args:
             vectors: ``(K, P)``, layer by layer the weights (in, out) row by row, then the biases.
@@ -108,7 +108,7 @@ class PolicySpec:
         return len(self.weights[0])
 
     def as_greedy(self) -> Self:
-        """The same policy without randomness, for evaluation."""
+        """Returns the same policy without randomness, for evaluation."""
         return replace(self, greedy=True)
 
     def to_core(self, action_space: gymnasium.Space[Any]) -> _core.Policy:

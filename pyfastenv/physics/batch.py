@@ -128,7 +128,7 @@ class Batch:
     # ---- fields of MjData ----------------------------------------------------------------------
 
     def bind(self, name: str) -> Array:
-        """A field of MjData of all simulations, the same array every time.
+        """Returns a field of MjData of all simulations, the same array every time.
 
         Args:
             name: One of ``DATA_FIELDS``.
@@ -201,11 +201,13 @@ class Batch:
         return expanded
 
     def is_expanded(self, name: str) -> bool:
-        """Whether a field has been expanded by ``expand``."""
+        """Says whether a field has been expanded by ``expand``."""
         return name in self._expanded
 
     def expanded(self, name: str) -> Array | None:
-        """A field's values, read-only, if simulations have their own: by ``expand``, or derived.
+        """Returns a field's values, read-only, if simulations have their own.
+
+        They have after ``expand``, and of what :meth:`set_const` has derived.
 
         Args:
             name: One of ``MODEL_FIELDS``.
@@ -469,7 +471,7 @@ class Batch:
     def jac(
         self, body: ArrayLike, point: ArrayLike, ids: ArrayLike | None = None
     ) -> tuple[Array, Array]:
-        """Jacobians of points on bodies, as ``mj_jac`` in each simulation's state.
+        """Computes Jacobians of points on bodies, as ``mj_jac`` in each simulation's state.
 
         Args:
             body: The body, of all or of each simulation of the call, (n,).
@@ -500,7 +502,7 @@ class Batch:
         ids: ArrayLike | None = None,
         normal: bool = False,
     ) -> tuple[Array, ...]:
-        """Distances from points along rays to the first geom, as ``mj_ray`` in each simulation.
+        """Measures distances along rays to the first geom, as ``mj_ray`` in each simulation.
 
         Args:
             pnt: Where rays begin, broadcast to (n, nray, 3): (3,) is one ray, (nray, 3) are the
@@ -543,14 +545,14 @@ class Batch:
         return results
 
     def error(self, sim: int) -> str:
-        """The message of the error in a simulation's last call; empty if it ran."""
+        """Returns the message of the error in a simulation's last call; empty if it ran."""
         message: str = self._errors.get(self._sim(sim), "")
         return message
 
     # ---- one simulation ------------------------------------------------------------------------
 
     def get_model(self, sim: int, model: Any = None) -> Any:
-        """The model of one simulation, to draw it or for any function of MuJoCo's.
+        """Returns the model of one simulation, to draw it or for any function of MuJoCo's.
 
         Args:
             sim: Which.
@@ -567,7 +569,7 @@ class Batch:
         return model
 
     def get_data(self, sim: int, data: Any = None) -> Any:
-        """The state of one simulation in an MjData; if persistent, all of its MjData.
+        """Returns the state of one simulation in an MjData; if persistent, all of its MjData.
 
         Args:
             sim: Which.

@@ -211,7 +211,7 @@ def rollout(
 
 
 def lanes_refusal(model: Any, *, sensordata: bool = True) -> str | None:
-    """Why :func:`rollout` cannot step a model in lanes; None if it can.
+    """Says why :func:`rollout` cannot step a model in lanes; None if it can.
 
     At least three rollouts must share a model. After a step in which lanes and ``mj_step`` were
     seen to differ, it says where.
@@ -224,7 +224,7 @@ def lanes_refusal(model: Any, *, sensordata: bool = True) -> str | None:
 
 
 def engine(model: Any, *, sensordata: bool = True) -> tuple[str, str]:
-    """The engine that steps a model in :func:`rollout` now, and why.
+    """Says which engine steps a model in :func:`rollout` now, and why.
 
     Args:
         model: MjModel.

@@ -38,7 +38,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A policy of a checkpoint, and what it was trained with.
+    """Holds a checkpoint's policy and the options that it was trained with.
 
     Attributes:
         path: The checkpoint file.
@@ -59,7 +59,7 @@ class SavedPolicy:
     def make_envs(
         self, num_envs: int, render_mode: str | None = None, **kwargs: Any
     ) -> FastVectorEnv:
-        """New environments as those that its training evaluated it in, at most 64.
+        """Makes environments like those that its training evaluated it in.
 
         Args:
             num_envs: How many.
@@ -72,7 +72,7 @@ class SavedPolicy:
         return envs
 
     def act(self, obs: Any, deterministic: bool = True, *, policy_id: int = 0) -> NDArray[Any]:
-        """Actions for the environment, normaliser and all.
+        """Returns the policy's actions for observations, which it normalises itself.
 
         Args:
             obs: ``(obs_size,)``, or ``(B, obs_size)`` for B of them, what the policy sees; not
@@ -99,7 +99,7 @@ class SavedPolicy:
         )
 
     def reset(self, env_ids: ArrayLike | None = None, *, policy_id: int = 0) -> None:
-        """New episodes begin: a policy with a memory (recurrent_ppo) forgets; others have none.
+        """Begins new episodes: a policy with a memory (recurrent_ppo) forgets; others have none.
 
         To be called before each episode's first :meth:`act`.
 
@@ -137,7 +137,7 @@ class SavedPolicy:
         return flat
 
     def as_torch(self, policy_id: int = 0) -> TorchPolicy:
-        """One of the policies as a torch module.
+        """Returns one of the policies as a torch module.
 
         Raises:
             NoSuchPolicyError: No such policy.
@@ -177,7 +177,7 @@ class SavedPolicy:
 
 
 def resumed_config(run: Path | str, **options: Any) -> RunConfig:
-    """The options with which a run goes on.
+    """Returns the options with which a run goes on.
 
     Args:
         run: The run folder, or one of its checkpoint files.
@@ -205,7 +205,7 @@ def resumed_config(run: Path | str, **options: Any) -> RunConfig:
 
 
 def load_policy(run: Path | str, which: Literal["newest", "best"] = "newest") -> SavedPolicy:
-    """The policy of a run folder, or of a checkpoint file.
+    """Loads the policy of a run folder, or of a checkpoint file.
 
     Args:
         run: The run folder, or one of its checkpoints.
@@ -227,7 +227,7 @@ def load_policy(run: Path | str, which: Literal["newest", "best"] = "newest") ->
 
 
 def checkpoint_of(run: Path, which: Literal["newest", "best"] = "newest") -> Path:
-    """The checkpoint file of a run; arguments and errors are those of :func:`load_policy`."""
+    """Finds the checkpoint file of a run; arguments and errors are those of :func:`load_policy`."""
     if which not in ("newest", "best"):
         raise ValueError(f"which: expected 'newest' or 'best', got {which!r}")
     if which == "best":

@@ -28,7 +28,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 
 @dataclass(frozen=True)
 class Episodes:
-    """The E episodes that ended in a rollout, by step and environment. CPU tensors."""
+    """Holds the E episodes that ended in a rollout, by step and environment, in CPU tensors."""
 
     steps: Tensor  # (E,) int64: of the rollout
     env_ids: Tensor  # (E,) int64
@@ -78,7 +78,7 @@ def infos_of_rows(rows: Sequence[Mapping[str, float]]) -> dict[str, Tensor]:
 
 @dataclass(kw_only=True)
 class RolloutBatch:
-    """``num_steps`` (T) steps of ``num_envs`` (N) environments. CPU tensors, pinned if asked for.
+    """Holds ``num_steps`` (T) steps of ``num_envs`` (N) environments, in tensors on the CPU.
 
     ``obs[t]`` is what the policy saw when it chose ``actions[t]``, which led to ``rewards[t]``.
     With SAME_STEP autoreset ``obs[t + 1]`` after an episode's end is the new episode's first; the
@@ -109,7 +109,7 @@ class RolloutBatch:
         obs_dtype: torch.dtype | None = None,
         pin_memory: bool = False,
     ) -> RolloutBatch:
-        """Tensors to give to :func:`rollout` again and again.
+        """Allocates a batch, to give to :func:`rollout` again and again.
 
         Args:
             envs: For ``num_envs`` and the spaces.
@@ -144,18 +144,18 @@ class RolloutBatch:
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], episodes: Episodes | None = None) -> RolloutBatch:
-        """A batch of :meth:`tensors`, on whatever device they are."""
+        """Makes a batch of :meth:`tensors`, on whatever device they are."""
         batch = cls(**tensors)  # type: ignore[arg-type]
         if episodes is not None:
             batch.episodes = episodes
         return batch
 
     def tensors(self) -> dict[str, Tensor]:
-        """The storage by name, without the episodes."""
+        """Returns the storage by name, without the episodes."""
         return {name: getattr(self, name) for name in _STORAGE}
 
     def cpu(self) -> RolloutBatch:
-        """The batch on the CPU; itself if it is there."""
+        """Copies the batch to the CPU; returns itself if it is there."""
         tensors = {name: tensor.cpu() for name, tensor in self.tensors().items()}
         return RolloutBatch.of(tensors, self.episodes)
 

@@ -198,7 +198,7 @@ class Slot:
 
 
 class PinnedRing:
-    """Slots of host memory, used in turn, each copied to the device while the next is filled.
+    """Hands out slots of host memory in turn; each is copied while the next is filled.
 
     A slot is one block, so that :meth:`upload` is one copy however many tensors it holds. All of
     it belongs to one thread; only writing into an acquired slot may happen in another.
@@ -239,7 +239,7 @@ class PinnedRing:
         return self._copies.device
 
     def acquire(self) -> Slot:
-        """The next slot, once the copy out of it has finished.
+        """Returns the next slot, once the copy out of it has finished.
 
         It is the caller's to write until it has been acquired ``num_slots`` times more.
         """
@@ -272,7 +272,7 @@ _RESULTS = ("obs", "rewards", "terminations", "truncations")
 
 
 class TorchVectorEnv:
-    """A :class:`FastVectorEnv` with tensors in and tensors out.
+    """Wraps a :class:`FastVectorEnv`, with tensors in and tensors out.
 
     On the CPU nothing is copied. Results are views of the arrays that the environments return: with
     environments made with ``copy=True`` they last for ever, with ``copy=False`` until the fourth
@@ -617,7 +617,7 @@ class Collector(Generic[R]):
             self._thread.start()
 
     def next(self, prepare: Callable[[], object] | None = None) -> tuple[dict[str, Tensor], R]:
-        """The next batch.
+        """Returns the next batch.
 
         Args:
             prepare: Runs in the calling thread before each collection, while none is under way: the

@@ -6,7 +6,7 @@ import multiprocessing
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -16,9 +16,15 @@ from numpy.typing import NDArray
 from pyfastenv.vector.obs_views import row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
 
+# what gymnasium's MuJoCo environments have
+_ELSEWHERE = {
+    "data": "its state is in no MjData; observations and infos show it",
+    "model": "envs.new_model() makes its MjModel, envs.set_model_field() changes fields of it",
+}
+
 
 class FastEnv(gymnasium.Env[NDArray[Any], Any]):
-    """A FastVectorEnv of one environment on the calling thread.
+    """Steps one environment on the calling thread: a FastVectorEnv of one.
 
     ``gymnasium.make("pyfastenv:pyfastenv/HalfCheetah-v5")`` makes one, with gymnasium's usual
     wrappers (which do the truncation).
@@ -117,13 +123,19 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             self.envs.write_generator(0, self._generator)
 
     def render(self) -> NDArray[np.uint8] | None:
-        """A ``(height, width, 3)`` uint8 frame, or None without ``render_mode="rgb_array"``."""
+        """Draws ``(height, width, 3)`` uint8; returns None without ``render_mode="rgb_array"``."""
         frames = self.envs.render()
         return None if frames is None else frames[0]
 
     def close(self) -> None:
         """Frees the environment."""
         self.envs.close()
+
+    if not TYPE_CHECKING:  # with it, every name would be an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            why = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{why}")
 
 
 def _first(infos: dict[str, Any]) -> dict[str, Any]:

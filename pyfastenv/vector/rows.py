@@ -155,12 +155,12 @@ class Row:
         return row_of(obs, self._env_id), info_rows(infos, self._envs.num_envs)[self._env_id]
 
     def render(self) -> NDArray[np.uint8] | None:
-        """A ``(height, width, 3)`` uint8 frame, or None without a render mode."""
+        """Draws a ``(height, width, 3)`` uint8 frame, or returns None without a render mode."""
         frames = self._envs.render([self._env_id])
         return None if frames is None else frames[0]
 
     def get_state(self) -> NDArray[np.uint8]:
-        """A snapshot, ``(state_bytes,)``."""
+        """Takes a snapshot, ``(state_bytes,)``."""
         state: NDArray[np.uint8] = self._envs.get_state([self._env_id])[0]
         return state
 
@@ -187,7 +187,7 @@ class Row:
         self.reset_task(task)
 
     def get_model_field(self, name: str) -> NDArray[np.float64]:
-        """The environment's own values of a model field."""
+        """Returns the environment's own values of a model field."""
         values: NDArray[np.float64] = self._envs.get_model_field(name)[self._env_id]
         return values
 

@@ -30,7 +30,7 @@ def registry() -> list[EnvInfo]:
 
 
 def env_ids() -> list[str]:
-    """The ids of the built-in environments; ``pyfastenv envs`` lists those of own tasks, too."""
+    """Lists the ids of built-in environments; ``pyfastenv envs`` lists those of own tasks, too."""
     return [info.id for info in registry()]
 
 

@@ -66,7 +66,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
 
 
 class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
-    """Many environments stepped by a pool of C++ threads.
+    """Steps many environments on a pool of C++ threads.
 
     Observations, rewards, terminations, truncations and infos are gymnasium's for the same id,
     arguments, seeds and actions, bit for bit; they do not depend on the number of threads.
@@ -331,7 +331,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return result
 
     def latest_obs(self) -> NDArray[Any]:
-        """All environments' latest observations, flat ``(num_envs, obs_size)``; none of them moves.
+        """Returns all environments' latest observations, flat ``(num_envs, obs_size)``; none moves.
 
         Of no meaning before the first reset.
 
@@ -475,7 +475,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         num_steps: int,
         out: dict[str, NDArray[Any]],
     ) -> dict[str, Any]:
-        """The closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use.
+        """Runs the closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use.
 
         Observations are flat, whatever the observation space.
         """
@@ -485,7 +485,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     # ---- state -------------------------------------------------------------------------------
 
     def get_state(self, env_ids: ArrayLike | None = None) -> NDArray[np.uint8]:
-        """Complete snapshots, ``(n, state_bytes)`` uint8.
+        """Takes complete snapshots, ``(n, state_bytes)`` uint8.
 
         Physics, random stream, elapsed steps, pending autoreset, task, per-environment model fields
         and latest observation: a restored environment goes on bit for bit as the original would.
@@ -511,7 +511,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return self._core.state_bytes
 
     def stats(self) -> dict[str, Any]:
-        """Counts since creation, and what runs the physics.
+        """Tells counts since creation, and what runs the physics.
 
         Returns:
             ``steps``, ``episodes`` ended, ``diverged`` and ``errors``: counts. ``engine``:
@@ -570,7 +570,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return np.concatenate([np.atleast_1d(task[name]) for name in names])
 
     def get_task(self) -> NDArray[np.float64]:
-        """The environments' tasks, ``(num_envs, task_size)``."""
+        """Returns the environments' tasks, ``(num_envs, task_size)``."""
         tasks: NDArray[np.float64] = self._core.get_tasks()
         return tasks
 
@@ -595,12 +595,12 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         self._core.set_model_field(name, values, env_ids)
 
     def get_model_field(self, name: str) -> NDArray[np.float64]:
-        """The environments' values of a model field, ``(num_envs, *field shape)``."""
+        """Returns the environments' values of a model field, ``(num_envs, *field shape)``."""
         values: NDArray[np.float64] = self._core.get_model_field(name)
         return values
 
     def own_values(self) -> dict[str, NDArray[np.float64]]:
-        """The values each environment has of its own: model fields set so far, and tasks.
+        """Returns the values each environment has of its own: model fields set so far, and tasks.
 
         Returns:
             ``(num_envs, …)`` by the field's name; tasks, where there are any, under ``"task"``.
@@ -653,7 +653,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return tile(frames) if tiled else frames
 
     def new_model(self) -> Any:
-        """A ``mujoco.MjModel`` as the environments have it, but for values of their own.
+        """Makes a ``mujoco.MjModel`` as the environments have it, but for values of their own.
 
         Raises:
             ValueError: It is classic control, which has none.
@@ -688,7 +688,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return tuple(self.generator(env_id) for env_id in range(self.num_envs))
 
     def generator(self, env_id: int) -> np.random.Generator:
-        """A copy of an environment's generator in its present state."""
+        """Copies an environment's generator in its present state."""
         generator = np.random.Generator(np.random.PCG64(0))
         self.write_generator(env_id, generator)
         return generator
@@ -727,7 +727,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         )
 
     def action_space_of(self, env_id: int) -> gymnasium.Space[Any]:
-        """The action space of one environment, the same object each time, drawn from on its own."""
+        """Returns an environment's action space: the same object each time, with its own stream."""
         if env_id not in self._action_spaces:
             self._action_spaces[env_id] = deepcopy(self.single_action_space)
             self._action_spaces[env_id].seed()
@@ -755,7 +755,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return tuple(a(*args, **kwargs) if callable(a) else a for a in attributes)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """An attribute of each environment: ``"spec"``, ``"np_random"``, ``"task"`` …
+        """Reads an attribute of each environment: ``"spec"``, ``"np_random"``, ``"task"`` …
 
         As in gymnasium, a method's name calls it.
 

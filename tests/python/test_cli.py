@@ -296,3 +296,14 @@ def test_without_pytorch_it_says_what_to_install(
     monkeypatch.setattr(cli, "_dispatch", dispatch)
     assert cli.main(["train", "ppo"]) == 1
     assert "needs PyTorch, which environments do not: pip install" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = "--batch-size 1e12 --learning-starts 100 --total-steps 200 --quiet"
+    line = f"train sac --env-id Pendulum-v1 {sizes} --run-dir {tmp_path / 'run'}"
+    assert cli.main(line.split()) == 1
+    said = capsys.readouterr().err
+    assert "pyfastenv: out of memory: fewer or smaller minibatches, buffers or env" in said
+    assert "Traceback" not in said

@@ -260,6 +260,17 @@ def test_a_single_environment_draws_from_its_np_random() -> None:
         ours.unwrapped.np_random = np.random.Generator(np.random.MT19937(1))
 
 
+def test_gymnasiums_model_and_data_are_elsewhere() -> None:
+    env: Any = gymnasium.make("pyfastenv/Hopper-v5").unwrapped
+    for name, where in {"model": r"envs\.new_model\(\)", "data": "infos show it"}.items():
+        said = f"'FastEnv' object has no attribute '{name}': .*{where}"
+        with pytest.raises(AttributeError, match=said):
+            getattr(env, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'sim'$"):
+        _ = env.sim
+    assert env.envs.new_model().nq == 6
+
+
 # ---- one environment at a time: call, get_attr, set_attr -----------------------------------------
 
 

@@ -54,7 +54,7 @@ class Curriculum(Memory):
 
 
 def memory(size: int | None = None, *, lasting: bool = False) -> Any:
-    """Numbers of each environment's own that outlive a step; zero when an episode starts.
+    """Declares numbers of each environment's own that outlive a step and are zero at each reset.
 
     They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a
     number.
@@ -67,7 +67,7 @@ def memory(size: int | None = None, *, lasting: bool = False) -> Any:
 
 
 def curriculum(low: float, high: float, *, start: Any = None, over: Any = None) -> Any:
-    """A number of each environment's own that makes a task harder as training goes on.
+    """Declares a number of each environment's own that makes a task harder as training goes on.
 
     It lasts from episode to episode, is part of snapshots, and stands in ``info["episode_name"]``,
     so that metrics have its mean. ``low``, ``high``, ``start`` and ``over`` are parameters: keyword
@@ -114,7 +114,7 @@ def command(
     names: Sequence[str] = (),
     curriculum: str | None = None,
 ) -> Any:
-    """Numbers of each environment's own that methods read, and that come from outside of them.
+    """Declares numbers of each environment's own that tell it what to do: a velocity, a goal.
 
     Without ``every``, ``reset_task`` sets them and ``sample_tasks`` draws them uniformly from
     ``low`` to ``high``; before the first ``reset_task`` they are zero, or as near to it as may be.

@@ -61,7 +61,7 @@ _INSTEAD = {
 
 
 class Task:
-    """One environment: its model, and what happens in it.
+    """Describes one environment: its model, and what happens in it. Subclass it to make your own.
 
     A subclass says it in MuJoCo's own Python vocabulary. Methods take what they name, in any order;
     in plain Python ``data`` is a ``mujoco.MjData`` and ``rng`` a ``numpy.random.Generator``, and

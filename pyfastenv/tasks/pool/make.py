@@ -50,7 +50,7 @@ def make_vec(env_id: str | type[Task], num_envs: int = 1, **kwargs: Any) -> Fast
 
 
 def make(env_id: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """One environment by the compiled core, with the registered time limit, as gymnasium makes it.
+    """Makes one environment by the compiled core, with the registered time limit.
 
     Args:
         env_id: As for :func:`make_vec`.
@@ -65,7 +65,7 @@ def make(env_id: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
 
 
 def debug(env_id: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """One environment of a task in plain Python, on real ``mujoco.MjData``.
+    """Makes one environment of a task in plain Python, on real ``mujoco.MjData``.
 
     Breakpoints, ``print`` and profilers work in its methods; its numbers are the compiled ones',
     bit for bit, for the same seeds and actions.
