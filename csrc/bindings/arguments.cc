@@ -86,8 +86,8 @@ void CheckFinite(const InputArray& input, const char* name, const std::vector<in
       bad.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : static_cast<int32_t>(i));
     }
   }
-  throw BadValue(name, ": expected finite numbers, got NaN or infinity for ", "environments ",
-                 JoinIds(bad));
+  throw BadValue(name, ": expected finite numbers, got NaN or infinity for ",
+                 NameEnvironments(bad));
 }
 
 InputArray ReadActions(py::handle actions, const EnvSpec& spec, int count,
@@ -113,8 +113,8 @@ InputArray ReadActions(py::handle actions, const EnvSpec& spec, int count,
           bad_ids.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : i);
         }
       }
-      throw BadValue("actions: expected 0 to ", spec.num_actions - 1,
-                     ", got others for environments ", JoinIds(bad_ids));
+      throw BadValue("actions: expected 0 to ", spec.num_actions - 1, ", got others for ",
+                     NameEnvironments(bad_ids));
     }
   } else {
     CheckFinite(input, "actions", ids);

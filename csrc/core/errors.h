@@ -83,10 +83,10 @@ struct EnvFailure {
   std::shared_ptr<const FunctionFailure> function;  // null where none is to blame
 };
 
-/// "3, 5, 8 and 12 more": environment ids for a message.
-inline std::string JoinIds(const std::vector<int32_t>& ids) {
+/// "environment 3", "environments 3, 5, 8 and 12 more": for a message.
+inline std::string NameEnvironments(const std::vector<int32_t>& ids) {
   constexpr size_t kShown = 8;
-  std::string text;
+  std::string text = ids.size() == 1 ? "environment " : "environments ";
   for (size_t i = 0; i < ids.size() && i < kShown; ++i) {
     if (i > 0) text += ", ";
     text += std::to_string(ids[i]);

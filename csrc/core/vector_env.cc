@@ -346,7 +346,7 @@ void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
 
 void VectorEnv::CheckReset(const char* what, const std::vector<int32_t>& unreset) {
   if (unreset.empty()) return;
-  throw UsageError(Code::kResetNeeded, what, ": reset environments ", JoinIds(unreset),
+  throw UsageError(Code::kResetNeeded, what, ": reset ", NameEnvironments(unreset),
                    " first (never reset, ended with autoreset disabled, "
                    "or interrupted)");
 }
@@ -355,8 +355,8 @@ void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) const 
   if (queue_.idle()) return;
   const std::vector<int32_t> under_way = queue_.UnderWay(ids);
   if (under_way.empty()) return;
-  throw UsageError(Code::kBusy, what, ": environments ", JoinIds(under_way),
-                   " have been sent and not received; call recv() first");
+  throw UsageError(Code::kBusy, what, ": sent and not received: ", NameEnvironments(under_way),
+                   "; call recv() first");
 }
 
 }  // namespace pyfastenv

@@ -107,7 +107,8 @@ int64_t Integers(TaskFrame* frame, int64_t low, int64_t high) {
 
 template <class T>
 T Sum(const T* values, int64_t stride, int64_t n) {
-  return npy::PairwiseSum<T>([=](ptrdiff_t i) { return values[i * stride]; }, 0, n);
+  // NumPy begins with 0, which makes 0 of -0
+  return 0 + npy::PairwiseSum<T>([=](ptrdiff_t i) { return values[i * stride]; }, 0, n);
 }
 
 double Dot(const double* a, const double* b, int64_t n) {

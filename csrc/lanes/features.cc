@@ -151,9 +151,17 @@ std::string Joints(const mjModel& m) {
 std::string Tendons(const mjModel& m) {
   for (int i = 0; i < m.ntendon; ++i) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
-    if ((m.tendon_armature[i] != 0 || FromActuators(m, mjOBJ_TENDON, i).armature != 0) &&
-        !AllTendonsFixed(m)) {
+    const mjtNum* dampingpoly = m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i;
+    const double armature = FromActuators(m, mjOBJ_TENDON, i, dampingpoly).armature;
+    if ((m.tendon_armature[i] != 0 || armature != 0) && !AllTendonsFixed(m)) {
       return that("armature of tendons where there are spatial ones");
+    }
+    // whether MuJoCo keeps their rows depends on how it stores the Jacobian
+    const mjtNum* coefficients = m.wrap_prm + m.tendon_adr[i];
+    if (m.wrap_type[m.tendon_adr[i]] == mjWRAP_JOINT &&
+        std::all_of(coefficients, coefficients + m.tendon_num[i],
+                    [](double x) { return x == 0; })) {
+      return that("tendons whose coefficients are all zero");
     }
     for (int k = m.tendon_adr[i]; k < m.tendon_adr[i] + m.tendon_num[i]; ++k) {
       const bool is_round = m.wrap_type[k] == mjWRAP_SPHERE || m.wrap_type[k] == mjWRAP_CYLINDER;
@@ -373,8 +381,9 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
   return {};
 }
 
-OfActuators FromActuators(const mjModel& m, mjtObj type, int id) {
+OfActuators FromActuators(const mjModel& m, mjtObj type, int id, const mjtNum* dampingpoly) {
   OfActuators r{};
+  std::copy_n(dampingpoly, mjNPOLY, r.dampingpoly);
   // the compiler's: none (-1), this one, or any that drive it (less than -1)
   const int which = type == mjOBJ_TENDON ? m.tendon_actuatorid[id] : m.jnt_actuatorid[id];
   for (int a = 0; a < m.nu; ++a) {

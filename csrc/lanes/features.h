@@ -55,9 +55,10 @@ bool CollisionsAreMujocos();
 /// What a joint's dofs or a tendon have of the actuators that drive it.
 struct OfActuators {
   double damping, armature;
-  double dampingpoly[mjNPOLY];
+  double dampingpoly[mjNPOLY];  // with their own coefficients
 };
-OfActuators FromActuators(const mjModel& m, mjtObj type, int id);
+/// `dampingpoly`: their own, to which MuJoCo adds one actuator's after the other.
+OfActuators FromActuators(const mjModel& m, mjtObj type, int id, const mjtNum* dampingpoly);
 
 /// Whether MuJoCo solves for forces, by a matrix of all rows by all rows.
 inline bool SolvesDual(const mjModel& m) {

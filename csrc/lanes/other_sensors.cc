@@ -55,6 +55,8 @@ OtherSensors::OtherSensors(const mjModel& m, const std::vector<int>& sensors)
     of_frames_ = of_frames_ || net || (contact && (intprm_[mjNSENS * i] & ~kInOwnFrame) != 0);
     of_cameras_ = of_cameras_ || type_[i] == mjSENS_CAMPROJECTION || objtype_[i] == mjOBJ_CAMERA ||
                   reftype_[i] == mjOBJ_CAMERA;
+    of_quaternions_ = of_quaternions_ || of_cameras_ || type_[i] == mjSENS_INSIDESITE ||
+                      type_[i] == mjSENS_TACTILE;
   }
 }
 

@@ -18,6 +18,8 @@ class OtherSensors {
   /// Whether some of them are made of contacts, of cameras' frames.
   bool of_contacts() const { return of_contacts_; }
   bool of_cameras() const { return of_cameras_; }
+  /// Whether some are made of the quaternions of geoms and sites (those of meshes).
+  bool of_quaternions() const { return of_quaternions_; }
   /// Whether some show contacts' places or directions, in which signs of zeros are seen.
   bool of_frames() const { return of_frames_; }
   /// Whether all are zero where nothing touches: touches and contacts alone.
@@ -30,7 +32,8 @@ class OtherSensors {
   void SetZero(mjtNum* to) const;
 
  private:
-  bool of_contacts_ = false, of_cameras_ = false, of_frames_ = false, vanish_ = false;
+  bool of_contacts_ = false, of_cameras_ = false, of_quaternions_ = false, of_frames_ = false,
+       vanish_ = false;
   // mjModel's arrays of sensors
   std::vector<int> type_, datatype_, needstage_, objtype_, objid_, reftype_, refid_, intprm_, dim_,
       adr_, history_, historyadr_, plugin_;

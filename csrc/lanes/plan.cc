@@ -79,10 +79,10 @@ bool HasNegativeZero(const mjtNum* numbers, int count) {
   return std::any_of(numbers, numbers + count, [](mjtNum x) { return x == 0 && std::signbit(x); });
 }
 
-Polynomial MakePolynomial(const mjtNum* coefficients, const OfActuators& more = {}) {
+Polynomial MakePolynomial(const mjtNum* coefficients) {
   static_assert(Polynomial::kCount == mjNPOLY);
   Polynomial r{};
-  for (int k = 0; k < mjNPOLY; ++k) r.coefficient[k] = coefficients[k] + more.dampingpoly[k];
+  std::copy_n(coefficients, mjNPOLY, r.coefficient);
   r.is_zero = std::all_of(r.coefficient, r.coefficient + mjNPOLY, [](double x) { return x == 0; });
   return r;
 }
@@ -336,8 +336,9 @@ void Plan::AddJoints(const mjModel& m) {
     if (m.jnt_actfrclimited[j]) force_limits_.push_back({joint.dof, j});
   }
   for (int i = 0; i < m.nv; ++i) {
-    const OfActuators more = FromActuators(m, mjOBJ_JOINT, m.dof_jntid[i]);
-    const Polynomial damper = MakePolynomial(m.dof_dampingpoly + ptrdiff_t{mjNPOLY} * i, more);
+    const OfActuators more =
+        FromActuators(m, mjOBJ_JOINT, m.dof_jntid[i], m.dof_dampingpoly + ptrdiff_t{mjNPOLY} * i);
+    const Polynomial damper = MakePolynomial(more.dampingpoly);
     const bool has_damper =
         !IsOff(m, mjDSBL_DAMPER) && (tables_.Varies(Number::dof_damping) ||
                                      m.dof_damping[i] + more.damping != 0 || !damper.is_zero);
@@ -404,10 +405,11 @@ void Plan::AddTendons(const mjModel& m) {
   for (int i = 0; i < t.ntendon; ++i) {
     Tendon tendon{};
     tendon.spring = MakePolynomial(m.tendon_stiffnesspoly + ptrdiff_t{mjNPOLY} * i);
-    const OfActuators more = FromActuators(m, mjOBJ_TENDON, i);
+    const OfActuators more =
+        FromActuators(m, mjOBJ_TENDON, i, m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i);
     tendon.more_damping = more.damping;
     tendon.more_armature = more.armature;
-    tendon.damper = MakePolynomial(m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i, more);
+    tendon.damper = MakePolynomial(more.dampingpoly);
     tendon.has_spring =
         !IsOff(m, mjDSBL_SPRING) && (t.Varies(Number::tendon_stiffness) ||
                                      m.tendon_stiffness[i] != 0 || !tendon.spring.is_zero);

@@ -231,13 +231,16 @@ void Plan::AddSensors(const mjModel& m, const mjModel& whole) {
     table.contacts = table.contacts || type == mjSENS_CONTACT;
     if (!MakeSensor(m, i, sensor)) {
       others.push_back(i);
-      const bool of_contacts = type == mjSENS_CONTACT || type == mjSENS_TOUCH;
+      // MuJoCo 4.0's of contacts' velocities stand behind the others
+      const bool moves = type == mjSENS_CONTACT &&
+                         m.sensor_intprm[ptrdiff_t{mjNSENS} * i] >> (mjCONDATA_TANGENT + 1) != 0;
+      const bool of_contacts = (type == mjSENS_CONTACT && !moves) || type == mjSENS_TOUCH;
       table.sites = table.sites || type == mjSENS_TOUCH || m.sensor_objtype[i] == mjOBJ_SITE;
       table.places = table.places || !of_contacts;
       const int stage = m.sensor_needstage[i];
       const bool camera =
           m.sensor_objtype[i] == mjOBJ_CAMERA || m.sensor_reftype[i] == mjOBJ_CAMERA;
-      table.velocities = table.velocities || camera || type == mjSENS_TACTILE;
+      table.velocities = table.velocities || camera || moves || type == mjSENS_TACTILE;
       table.motions = table.motions || (camera && stage == mjSTAGE_ACC);
       table.inertia_matrix = table.inertia_matrix || type == mjSENS_E_KINETIC;
       continue;

@@ -198,7 +198,7 @@ void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData&
   lanes.ReadEvaluated(lane, d);
   read({Field::xpos, Field::xquat, Field::xmat, Field::xipos, Field::ximat, Field::geom_xpos,
         Field::geom_xmat, Field::subtree_com, Field::ten_length});
-  if (lanes.plan().other_sensors().of_cameras()) TurnFrames(m, d);
+  if (lanes.plan().other_sensors().of_quaternions()) TurnFrames(m, d);
   if (table.velocities) read({Field::cvel});
   if (table.motions) read({Field::cinert, Field::cdof, Field::cdof_dot, Field::qacc});
   if (table.inertia_matrix) read({Field::M});

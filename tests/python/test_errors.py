@@ -139,10 +139,10 @@ def of_actions() -> Iterator[Case]:
             for call in step_and_send(not_finite(bad, dtype)):
                 yield Case(CHEETAH, call, ValueError, ("actions", "finite", "environments 1, 3"))
     rows = not_finite(np.nan, np.float32)[:2]
-    yield Case(CHEETAH, lambda e: e.send(rows, [0, 3]), ValueError, ("environments 3",))
+    yield Case(CHEETAH, lambda e: e.send(rows, [0, 3]), ValueError, ("environment 3",))
     for number in (-1, 2, 2**40):
         for call in step_and_send(np.array([0, 1, number, 0])):
-            yield Case(POLE, call, ValueError, ("actions", "expected 0 to 1", "environments 2"))
+            yield Case(POLE, call, ValueError, ("actions", "expected 0 to 1", "environment 2"))
     few = np.zeros((2, 6), np.float32)
     words = ("expected (3, 6) float32", "got (2, 6) float32")
     yield Case(CHEETAH, lambda e: e.send(few, [0, 1, 2]), ValueError, words)
@@ -282,7 +282,7 @@ def of_fields_and_tasks() -> Iterator[Case]:
         ("body_mass", np.full((4, 8), np.nan), None, ValueError, ("finite",)),
         ("body_mass", np.full(8, np.inf), None, ValueError, ("finite",)),
         ("body_mass", np.ones((4, 8)), [0, 3], ValueError, ("(2, 8)", "got (4, 8)")),
-        ("body_mass", nan_in_the_second, [0, 3], ValueError, ("environments 3",)),
+        ("body_mass", nan_in_the_second, [0, 3], ValueError, ("environment 3",)),
     ]
     for name, values, ids, error, words in fields:
         yield Case(CHEETAH, lambda e, a=(name, values, ids): e.set_model_field(*a), error, words)
@@ -306,7 +306,7 @@ def of_fields_and_tasks() -> Iterator[Case]:
         ([{"velocity": 1}] * 4, None, (KeyError, ValueError), ("direction",)),
         (np.array([["left"]] * 4), None, TypeError, ("tasks", "real numbers")),
         ([[1.0], [1.0], [np.nan], [np.inf]], None, ValueError, ("finite", "environments 2, 3")),
-        ([[1.0], [np.nan]], [0, 3], ValueError, ("environments 3",)),
+        ([[1.0], [np.nan]], [0, 3], ValueError, ("environment 3",)),
         ([1.0, 1.0], [0, 3], ValueError, ("(2, 1)", "got (2,)")),
     ]
     for given, ids, error, words in tasks:
@@ -349,7 +349,7 @@ def test_one_bad_value_for_all_blames_no_environment() -> None:
     values[4] = np.nan
     with pytest.raises(ValueError, match="finite") as caught:
         make().set_model_field("body_mass", values)
-    assert "environments 4" not in str(caught.value)
+    assert "environment 4" not in str(caught.value)
 
 
 # ---- busy environments and order of calls --------------------------------------------------------
@@ -389,13 +389,13 @@ def test_step_before_reset(num_threads: int) -> None:
     before = envs.get_state()
     with pytest.raises(ResetNeededError, match="reset environments 0, 1, 2, 3 first"):
         envs.step(np.zeros((4, 6), np.float32))
-    with pytest.raises(ResetNeededError, match="reset environments 2 first"):
+    with pytest.raises(ResetNeededError, match="reset environment 2 first"):
         envs.send(np.zeros((1, 6), np.float32), [2])
     with pytest.raises(gymnasium.error.ResetNeeded):
         envs.send(np.zeros((4, 6), np.float32))
     np.testing.assert_array_equal(envs.get_state(), before)
     envs.reset(options={"reset_mask": np.array([True, False, True, True])})
-    with pytest.raises(ResetNeededError, match="reset environments 1 first"):
+    with pytest.raises(ResetNeededError, match="reset environment 1 first"):
         envs.step(np.zeros((4, 6), np.float32))
     envs.reset()
     envs.step(np.zeros((4, 6), np.float32))

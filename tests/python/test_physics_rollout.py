@@ -432,6 +432,36 @@ def test_actuators_bring_what_the_compiler_has_noted(compiled: str) -> None:
     assert_same_rollouts(model, states(model, 16), controls(model, 16, 200))
 
 
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+@pytest.mark.parametrize("transmission", ['joint="j"', 'tendon="t"'])
+def test_actuators_add_to_damping_one_after_the_other(transmission: str, integrator: str) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(8):  # other sums differ in some of these
+        own, *each = (" ".join(map(str, rng.uniform(0, 1, 3))) for _ in range(4))
+        model = from_text(
+            f"""<mujoco><option integrator="{integrator}"/><worldbody><body>
+            <joint name="j" damping="{own}"/><geom size=".1" pos="0 0 -.3"/></body></worldbody>
+            <tendon><fixed name="t" damping="{own}"><joint joint="j" coef="1.5"/></fixed></tendon>
+            <actuator>{"".join(f'<motor {transmission} damping="{d}"/>' for d in each)}</actuator>
+            </mujoco>"""
+        )
+        assert physics.lanes_refusal(model) is None
+        assert_same_rollouts(model, states(model, 8), controls(model, 8, 100))
+
+
+@pytest.mark.parametrize("jacobian", ["dense", "sparse"])
+@pytest.mark.parametrize("tendon", ['frictionloss="2"', 'range=".1 .3"', 'stiffness="3"'])
+def test_tendons_that_nothing_moves_are_left_to_mj_step(tendon: str, jacobian: str) -> None:
+    model = from_text(
+        f"""<mujoco><option jacobian="{jacobian}"/><worldbody><body><joint name="j"/>
+        <geom size=".1" pos="0 0 -.3"/></body></worldbody><tendon><fixed name="t" {tendon}>
+        <joint joint="j" coef="0"/></fixed></tendon></mujoco>"""
+    )
+    said = "tendons whose coefficients are all zero (tendon 't')"
+    assert physics.lanes_refusal(model) == f"lanes do not do {said}"
+    assert_same_rollouts(model, states(model, 8), None, nstep=50)
+
+
 def test_models_that_come_and_go() -> None:
     """At whatever address; more of them than plans are kept."""
     for seed in range(40):

@@ -33,6 +33,9 @@ N, STEPS = 20, 120
 ROBOT = """
 <mujoco>
   <option magnetic="0.1 -0.5 0.2" {option}/>
+  <asset>
+    <mesh name="tetrahedron" vertex="-.1 -.2 -.2  .3 -.1 -.2  0 .3 -.2  0 0 .4"/>
+  </asset>
   <worldbody>
     <geom name="floor" type="plane" size="5 5 1"/>
     <geom name="wall" type="box" size=".1 1 1" pos="1 0 0"/>
@@ -48,6 +51,7 @@ ROBOT = """
         <joint name="hip" axis="0 1 0" damping=".5" range="-20 20"/>
         <geom name="shin" type="capsule" fromto="0 .02 -.03 0 .05 -.2" size=".05"/>
         <site name="sole" pos="0 .05 -.2" size=".06"/>
+        <site name="net" pos="0 .1 -.1" type="mesh" mesh="tetrahedron" euler="10 50 30"/>
       </body>
       <body name="head" pos=".25 0 .1">
         <joint name="neck" type="ball" range="0 30" damping=".1"/>
@@ -106,6 +110,7 @@ OF_MUJOCO = """
   <framequat objtype="site" objname="imu" reftype="camera" refname="eye"/>
   <framelinvel objtype="camera" objname="eye"/> <framelinacc objtype="camera" objname="eye"/>
   <insidesite site="sole" objtype="geom" objname="floor"/>
+  <insidesite site="net" objtype="body" objname="leg" enclosed="true"/>
   <distance geom1="shin" geom2="wall" cutoff="2"/> <normal geom1="skull" geom2="floor" cutoff="2"/>
   <fromto geom1="skull" geom2="wall" cutoff="3"/>
   <contact name="found" geom1="floor" data="found force dist pos normal" num="3"/>
@@ -153,6 +158,24 @@ def test_sensors_of_mujocos_functions(option: str) -> None:
     for name in ("touch", "found"):
         at = model.sensor(name).adr[0]
         assert (sensordata[..., at] > 0).any(), name
+
+
+CONTACTS = "".join(
+    f'<contact geom1="floor" data="{data}" reduce="{reduction}"/>'
+    for data in ("force", "torque", "dist", "pos", "normal", "tangent", "linvel", "angvel")
+    for reduction in ("none", "maxforce", "netforce")
+    if reduction != "netforce" or not data.endswith("vel")
+)
+
+
+@pytest.mark.parametrize("sensor", re.findall(r"<[^>]*/>", OF_LANES + OF_MUJOCO + CONTACTS))
+def test_a_sensor_alone(sensor: str) -> None:
+    """No other one asks for what it is computed from."""
+    model = the_robot(sensor)
+    assert physics.lanes_refusal(model) is None
+    x, u = states(model, 8), controls(model, 8, 80)
+    assert_same_rollouts(model, x, u)
+    assert lane_steps(model, x, u)[0] > 0
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])

@@ -681,7 +681,9 @@ def test_moments_that_do_not_fit() -> None:
         rollout(envs, spec, 5)
     envs.reset(seed=0)
     envs.send(np.zeros((2, 3), np.float32), [1, 3])
-    with pytest.raises(pyfastenv.BusyError, match=r"rollout: environments 1, 3 have been sent"):
+    with pytest.raises(
+        pyfastenv.BusyError, match=r"rollout: sent and not received: environments 1, 3"
+    ):
         rollout(envs, spec, 5)
     envs.recv()
     rollout(envs, spec, 5)

@@ -114,6 +114,7 @@ def add_actuators(scene: Scene) -> None:
         if dice.maybe(0.3):
             actuator.set("group", dice.pick("1", "2"))
         if actuator.get("site") is None:
-            drawn = {"damping": dice.pick("0.1", "0 0.2 0.1"), "armature": "0.05"}
-            for key in dice.some(list(drawn), 0.05):
+            damping = text(*(dice.number(0, 1) for _ in range(dice.randint(1, 3))))
+            drawn = {"damping": damping, "armature": "0.05"}
+            for key in dice.some(list(drawn), 0.15):
                 actuator.set(key, drawn[key])

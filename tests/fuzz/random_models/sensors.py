@@ -22,7 +22,9 @@ OF_TENDONS = ("tendonpos", "tendonvel", "tendonactuatorfrc")
 OF_ACTUATORS = ("actuatorpos", "actuatorvel", "actuatorfrc")
 OF_DISTANCES = ("distance", "normal", "fromto")
 OF_THE_WORLD = ("clock", "e_potential", "e_kinetic")
-CONTACT_DATA = ("found", "force", "torque", "dist", "pos", "normal", "tangent")
+CONTACT_DATA = (
+    "found", "force", "torque", "dist", "pos", "normal", "tangent", "linvel", "angvel",
+)  # fmt: skip
 REDUCTIONS = ("none", "mindist", "maxforce", "netforce")
 SENSING = 0.5  # of the models
 
@@ -73,7 +75,8 @@ def _contact(scene: Scene, objects: _Objects) -> Element:
     dice = scene.dice
     data = [name for name in CONTACT_DATA if dice.maybe(0.5)] or ["found"]
     sensor = Element("contact", data=" ".join(data), num=text(dice.randint(1, 4)))
-    sensor.set("reduce", dice.choice(REDUCTIONS))
+    moves = "linvel" in data or "angvel" in data
+    sensor.set("reduce", dice.choice(REDUCTIONS[:-1] if moves else REDUCTIONS))
     if objects.geoms and dice.maybe(0.5):
         sensor.set("geom1", dice.choice(objects.geoms))
     elif dice.maybe(0.5):
