@@ -356,6 +356,15 @@ def test_rollouts_begin_with_all_that_data_have() -> None:
         np.testing.assert_array_equal(seen[0][:, t], np.tile(data.sensordata, (3, 1)))
 
 
+def test_a_control_that_cannot_move_stays() -> None:
+    model = from_text(GOAL)
+    at = planning.ModelRollouts(model, effort)
+    at.low = at.high = np.array([0.5])  # as an environment's action space may have it
+    planner = planning.Planner(at, horizon=5)
+    assert (planner.controls() == 0.5).all()
+    assert planner.act(mujoco.MjData(model)) == 0.5
+
+
 def test_plans_stay_within_limits() -> None:
     """To the last bit, where half the sum and half the difference of limits are rounded."""
     at = planning.ModelRollouts(from_text(GOAL), effort)

@@ -295,6 +295,9 @@ def test_other_mistakes() -> None:
         envs.set_command("where", [1.0, 2.0], [0, 1])
     with pytest.raises(ValueError, match=r"values: expected numbers of shape \(\), got 'fast'"):
         pyfastenv.debug(Driven).unwrapped.set_command("speed", "fast")
+    for wrong in ([], [1.0], 1, np.array([True, False, True, False])):
+        with pytest.raises(ValueError, match="env_ids: expected a vector of integers, got "):
+            envs.set_command("speed", 1.0, wrong)
     with pytest.raises(IndexError, match="env_ids: expected 0 to 3, got -1"):
         envs.set_command("speed", 1.0, [0, -1])
     with pytest.raises(ValueError, match="expected finite numbers, got NaN"):

@@ -73,6 +73,10 @@ class Cart(pyfastenv.Task):
     def half(self):
         return 0.5
 
+    @classmethod
+    def twice(cls, x):
+        return 2.0 * x
+
     def reset(self, data, rng, info):
         data.qpos[:] = rng.uniform(-0.1, 0.1, 2)
         info["x"] = data.qpos[0]
@@ -134,6 +138,9 @@ MISTAKES = [
     Mistake("underscored", "after", "y = self._stand", "names that begin with _ are no parameters"),
     Mistake("setting", "after", "y = self.max_episode_steps", "it is a setting"),
     Mistake("property", "after", "y = self.half", "make it a method"),
+    Mistake("class_method", "after", "y = self.twice(data.time)", "a class method is not compiled"),
+    Mistake("identity", "after", "y = data.time is True", "the same object"),
+    Mistake("output", "before", "np.add(self.last, data.qpos, self.last)", "write x[:] = …"),
     Mistake("text_attribute", "after", "y = len(self.name)", "str"),
     Mistake("einsum", "after", "y = np.einsum('i,i->', action, action)", "NumPy's bits"),
     Mistake("median_in_helper", "after", "y = outside(data.qpos)", "median", "# <- helper"),
@@ -286,6 +293,18 @@ def test_code_from_the_cache_names_the_line_where_it_stands_now(tmp_path: Path) 
         with pytest.raises(pyfastenv.EnvError) as caught:
             run(module.Cart)
         assert f"{tmp_path / folder / 'mistake_stale_read.py'}:{line}:" in str(caught.value)
+
+
+def test_a_file_that_was_edited_since_its_import_is_refused(tmp_path: Path) -> None:
+    """A training's later environments would have other rewards than those before."""
+    mistake = Mistake("none", "after", "self.count += 1.0", "")
+    module, _ = write(tmp_path, mistake)
+    run(module.Cart)
+    file = tmp_path / "mistake_none.py"
+    file.write_text(file.read_text().replace("self.count += 1.0", "self.count += 2.0"))
+    with pytest.raises(pyfastenv.TaskCodeError, match=r"Cart\.step: .*changed since it was imp"):
+        pyfastenv.make_vec(module.Cart, 1)
+    run(module_of(file, file.read_text()).Cart)
 
 
 def test_many_environments_say_the_same_once(tmp_path: Path) -> None:

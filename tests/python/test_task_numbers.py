@@ -56,6 +56,7 @@ class Numbers(pyfastenv.Task):
     y = pyfastenv.memory()
     gain = 1.7
     count = 3
+    tenths = np.array([1.0, 2.5, 6.0, -1.0, 0.3, 9.0, 0.0, -0.0, 1.7])
 
     def draw(self, rng):
         self.v[:] = rng.uniform(-3.0, 3.0, 9)
@@ -127,6 +128,19 @@ np.sum(abs(w)), abs(self.count - 5), abs(-0.0 * abs(x))
 np.where(x > 0, y, 2.0), np.sum(v[:, np.newaxis] * w[:2])
 np.ones(9) // 0.1
 np.ones(9) % 0.1
+self.tenths // 0.1
+self.tenths // (0.1 * SCALE[0])
+1.0 // self.tenths[:6]
+self.tenths % -0.1
+np.copysign(1.0, np.rint(v) % -1.0)
+self.floored(self.tenths.copy())
+self.floored(np.rint(v))
+np.copysign(1.0, np.sign(self.tenths))
+np.copysign(1.0, np.maximum(self.tenths, 0))
+np.copysign(1.0, np.minimum(0.0, self.tenths))
+np.copysign(1.0, np.sum(-0.0 * abs(v))), np.copysign(1.0, np.mean(-0.0 * abs(v)))
+np.copysign(1.0, np.maximum(-0.0 * abs(x), 0)), np.copysign(1.0, np.maximum(0, -0.0 * abs(x)))
+np.clip(self.count, 0, 2) // 2, np.arctan2(-np.clip(self.count - 3, 0, 2), -1.0)
 np.arange(1.0, 2.0, 0.1)
 np.arange(-0.0, 1.0, 0.3)
 np.arange(3.0)
@@ -178,6 +192,12 @@ TAIL = """
         line[0] += line[1]
         return np.concatenate((np.ravel(square), line))
 
+    def floored(self, vector):
+        vector[1:] //= 0.1
+        vector[:4] %= -0.3
+        vector //= -0.7
+        return vector
+
     def parts(self, data):
         world, ball, arm = data.xpos
         both = data.qpos
@@ -214,6 +234,8 @@ REFUSED = {
     "np.sin(self.model.jnt_limited[1])": r"float\(x\)", "np.arctan2(x > y, 2)": r"float\(x\)",
     "~(x > 0)": "write not", "np.int32(x) * np.int32(y)": r"np.int64\(…\)",
     "self.model.jnt_qposadr * 3": r"np.int64\(…\)", "np.int32(x) << np.int32(1)": "in 32 bits",
+    "1.0 if x is y else 0.0": "the same object", "np.add(v, w, v)[0]": "to write into",
+    "np.sign(v, w)": "to write into", "1.0 if (x > 0) is True else 0.0": "the condition alone",
     "np.power(self.count, 2)": r"float\(…\)", "np.fmod(self.count, 2)": r"float\(…\)",
 }  # fmt: skip
 
@@ -430,6 +452,22 @@ def test_infos_that_are_whole_at_first_are_not_cut(value: str, tmp_path: Path) -
     plain.reset(seed=0)
     with pytest.raises(TypeError, match=r"info.*expected whole numbers, as in the first run.* got"):
         _ = [plain.step(np.full(2, 1e6)) for _ in range(5)]
+
+
+def test_tuples_lists_and_enums_of_numbers(tmp_path: Path) -> None:
+    task = small(
+        tmp_path,
+        above="import enum\n\nclass Mode(enum.IntEnum):\n    SLOW = 1\n    FAST = 3\n",
+        step="data.qvel[:] = 0, 0.25\n        info['e'] = [Mode.FAST / 2, 1]",
+        observation="obs['e'] = [v[0], Mode.SLOW]",
+    )
+    assert assert_plain(task)[-1]["e"].tolist() == [1.5, 1.0]
+
+
+def test_controls_may_be_a_view_of_those_before(tmp_path: Path) -> None:
+    step = "data.ctrl[:] = action\n        self.simulate(data, data.ctrl[::-1])"
+    obs = assert_plain(small(tmp_path, step=step, observation="obs['e'] = data.ctrl"))[0]
+    assert len(set(obs)) > 1
 
 
 def test_infos_that_are_whole_stay_it(tmp_path: Path) -> None:

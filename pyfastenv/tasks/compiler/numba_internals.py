@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import operator
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from llvmlite.binding import Linkage
 from numba import _dynfunc
@@ -17,7 +19,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.extending import overload
 from numba.core.lowering import Lower
 from numba.core.registry import cpu_target
-from numba.np import arrayobj
+from numba.np import arrayobj, ufunc_db
 
 I8, I32, I64, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 BYTES = I8.as_pointer()
@@ -104,6 +106,62 @@ def check_status(context: Any, builder: Any, status: Any) -> None:
     raise_if(context, builder, failed, RuntimeError, "a call of the engine failed")
 
 
+# ---- ufuncs of arrays ---------------------------------------------------------------------------
+
+
+def _as_numbers(function: Any) -> Any:
+    """A ufunc's loop body that computes as the operator of two numbers does."""
+
+    def body(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.get_function(function, sig)(builder, args)
+
+    return body
+
+
+def _of_two(reached: str) -> Any:
+    """np.maximum's or np.minimum's: of equal numbers, zeros among them, it takes the second."""
+
+    def body(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        x, y = args
+        first = builder.or_(
+            builder.fcmp_ordered(reached, x, y), builder.fcmp_unordered("uno", x, x)
+        )
+        return builder.select(first, x, y)
+
+    return body
+
+
+def _sign(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    (x,), one, zero = args, args[0].type(1.0), args[0].type(0.0)
+    signed = builder.select(builder.fcmp_ordered("<", x, zero), args[0].type(-1.0), x)
+    signed = builder.select(builder.fcmp_ordered(">", x, zero), one, signed)
+    return builder.fadd(signed, zero)  # 0 of -0
+
+
+# numba's divide and round down (1 // 0.1 is 9, not 10), or keep signs of zero that NumPy does not
+_LOOPS = {
+    np.floor_divide: ("dd->d", "ff->f", _as_numbers(operator.floordiv)),
+    np.remainder: ("dd->d", "ff->f", _as_numbers(operator.mod)),
+    np.maximum: ("dd->d", "ff->f", _of_two(">")),
+    np.minimum: ("dd->d", "ff->f", _of_two("<")),
+    np.sign: ("d->d", "f->f", _sign),
+}
+
+
+@contextmanager
+def _numpys_loops() -> Iterator[None]:
+    """Ufuncs give NumPy's bits meanwhile."""
+    tables = [(ufunc_db.get_ufunc_info(ufunc), loops) for ufunc, loops in _LOOPS.items()]
+    before = [dict(table) for table, _ in tables]
+    try:
+        for table, (double, single, body) in tables:
+            table.update({double: body, single: body})
+        yield
+    finally:
+        for (table, _), loops in zip(tables, before, strict=True):
+            table.update(loops)
+
+
 # ---- compiling ----------------------------------------------------------------------------------
 
 
@@ -182,7 +240,8 @@ def in_parts() -> Iterator[None]:
             context.get_executable = get_executable
             for module, name, value in replaced:
                 setattr(module, name, value)
-            yield
+            with _numpys_loops():
+                yield
         finally:
             for (module, name, _), value in zip(replaced, before, strict=True):
                 setattr(module, name, value)

@@ -266,6 +266,18 @@ def _mean(x):
     return None
 
 
+@overload(stand_in("numpy:alike", "x"), jit_options=OPTIONS)
+def _alike(x):
+    """A tuple for an array: whole numbers beside float64 ones become such."""
+    kinds = set(x.types) if isinstance(x, types.Tuple) else set()
+    whole = {kind for kind in kinds if isinstance(kind, types.Integer | types.Boolean)}
+    if types.float64 not in kinds or kinds - whole != {types.float64}:
+        return lambda x: x
+    space: dict[str, Any] = {"float64": np.float64}
+    exec(f"def of(x): return {', '.join(f'float64(x[{i}])' for i in range(len(x)))}", space)
+    return space["of"]
+
+
 @overload(stand_in("numpy:arange", "start, stop=None, step=None, dtype=None"), jit_options=OPTIONS)
 def _arange(start, stop=None, step=None, dtype=None):
     kinds = [kind for kind in (start, stop, step) if not is_absent(kind)]
@@ -365,6 +377,8 @@ def _clip_all(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
 
 @overload(stand_in("numpy:clip", "x, low, high"), jit_options=OPTIONS)
 def _clip(x, low, high):
+    if all(isinstance(kind, types.Integer) for kind in (x, low, high)):
+        return lambda x, low, high: np.int64(min(max(x, low), high))
     if not (_real(low) and _real(high)):
         refuse("np.clip", low if _real(high) else high, "two numbers as bounds")
     if _real(x):

@@ -125,14 +125,17 @@ def _simulate(typing_context: Any, frame: Any, data: Any, ctrl: Any, steps: Any)
             offset = LAYOUTS["data"]["ctrl"][0]
             target = load(builder, member(builder, args[0], "data"), offset, F64.as_pointer())
             size = data_type.model.nu
+            # the controls may be a view of where they are written
+            given = cgutils.alloca_once(builder, F64, size=constant(max(size, 1)))
             if isinstance(ctrl_type, types.Number):  # as in data.ctrl[:] = number
                 value = context.cast(builder, args[2], ctrl_type, types.float64)
                 for i in range(size):
-                    builder.store(value, builder.gep(target, [constant(i)]))
+                    builder.store(value, builder.gep(given, [constant(i)]))
             else:
                 write_numbers(
-                    context, builder, ctrl_type, args[2], size, target, "self.simulate: ctrl"
+                    context, builder, ctrl_type, args[2], size, given, "self.simulate: ctrl"
                 )
+            cgutils.raw_memcpy(builder, target, given, constant(size), constant(8))
         count = context.cast(builder, args[3], steps_type, types.int64)
         status = call_symbol(builder, "pyfastenv_simulate", I32, [args[0], count])
         check_status(context, builder, status)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import linecache
+import os
+import time
 import types
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
+
+_BEGUN = time.time()  # before any task was imported
 
 
 @dataclass
@@ -39,6 +44,7 @@ class Definitions:
 
     def __init__(self) -> None:
         self._files: dict[str, dict[tuple[int, str], ast.FunctionDef]] = {}
+        self._codes: dict[str, dict[tuple[int, str], types.CodeType]] = {}
 
     def of(self, function: types.FunctionType) -> tuple[ast.FunctionDef, str]:
         """A function's definition, without what is there for readers, and its file."""
@@ -47,13 +53,21 @@ class Definitions:
         definition = self._files.get(filename, {}).pop(key, None)
         if definition is None:  # not parsed yet, or asked for again: another closure of it
             linecache.checkcache(filename)
-            self._files[filename] = _definitions_in("".join(linecache.getlines(filename)))
+            text = "".join(linecache.getlines(filename))
+            self._files[filename] = _definitions_in(text)
+            self._codes[filename] = _codes_in(compile(text, filename, "exec", dont_inherit=True))
             definition = self._files[filename].pop(key, None)
         if definition is None:
             raise TaskCodeError(
                 f"{function.__qualname__}: its source cannot be read in {filename}: tasks are "
                 f"compiled from files as they were imported, and from functions that are written "
                 f"with def"
+            )
+        # (tools that rewrite code as it is imported, pytest's assert say, leave the file alone)
+        if _written_since(filename) and not _are_same(code, self._codes[filename].get(key)):
+            raise TaskCodeError(
+                f"{function.__qualname__}: {filename} has been changed since it was imported: "
+                f"start Python anew, or reload the module (importlib.reload)"
             )
         definition.decorator_list = []
         definition.returns = None
@@ -72,3 +86,33 @@ def _definitions_in(text: str) -> dict[tuple[int, str], ast.FunctionDef]:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef)
     }
+
+
+def _codes_in(code: types.CodeType) -> dict[tuple[int, str], types.CodeType]:
+    """All code objects below one, by first line and name."""
+    found: dict[tuple[int, str], types.CodeType] = {}
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            found |= {(each.co_firstlineno, each.co_name): each, **_codes_in(each)}
+    return found
+
+
+def _written_since(filename: str) -> bool:
+    """Whether a file was written after this module was imported."""
+    with suppress(OSError):
+        return os.stat(filename).st_mtime > _BEGUN
+    return False
+
+
+def _are_same(code: types.CodeType, other: Any) -> bool:
+    """Whether two code objects do the same."""
+    if not isinstance(other, types.CodeType):
+        return False
+    constants = zip(code.co_consts, other.co_consts, strict=False)
+    return (
+        (code.co_code, code.co_names, code.co_varnames, len(code.co_consts))
+        == (other.co_code, other.co_names, other.co_varnames, len(other.co_consts))
+    ) and all(
+        _are_same(a, b) if isinstance(a, types.CodeType) else repr(a) == repr(b)
+        for a, b in constants
+    )

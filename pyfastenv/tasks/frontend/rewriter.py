@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import inspect
 import linecache
 import types
@@ -244,6 +245,8 @@ class Rewriter(ast.NodeTransformer):
             return items if all(isinstance(i, int | float | tuple) for i in items) else value
         if isinstance(value, np.float64 | np.int64):
             return value.item()
+        if isinstance(value, enum.Enum) and isinstance(value, int | float):
+            return value.value
         if isinstance(value, np.number | np.bool_):
             what = f"np.{type(value).__name__} is no plain number"
             self._refuse(node, ast.unparse(node), f"{what}: write float(…), int(…) or bool(…)")
@@ -283,6 +286,12 @@ class Rewriter(ast.NodeTransformer):
                 if isinstance(static, staticmethod):
                     node.func = self._helper(function, static.__func__)
                     return self._visit_arguments(node)
+                if isinstance(static, classmethod):
+                    self._refuse(
+                        node,
+                        f"{ast.unparse(function)}()",
+                        "a class method is not compiled; make it a method",
+                    )
                 if isinstance(method, types.FunctionType):
                     return self._method(node, function, method)
             if function.attr in words.REFUSED_METHODS and not self._is_outer(owner):
@@ -294,6 +303,11 @@ class Rewriter(ast.NodeTransformer):
                 node.args.insert(0, owner)
                 return self._visit_arguments(node)
         node.func = self.visit(function)
+        target = self._result.calls.get(getattr(node.func, "id", ""), "")
+        ufunc = getattr(np, target.removeprefix("plain:"), None)
+        if isinstance(ufunc, np.ufunc) and len(node.args) > ufunc.nin:
+            what = f"{ast.unparse(function)} with an array to write into"
+            self._refuse(node, what, "write x[:] = … of what it returns")
         if _is_name(function, "int") and _is_name(node.func, "call_plain_int64"):
             node.func = self._call_name("numpy:int")  # which numba's is not for NaN
         return self._visit_arguments(node)
@@ -331,6 +345,15 @@ class Rewriter(ast.NodeTransformer):
         call = ast.Call(self._call_name(target), [node.left, node.right], [])
         return ast.copy_location(call, node)
 
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        sides = [node.left, *node.comparators]
+        for i, op in enumerate(node.ops):
+            nones = (isinstance(s, ast.Constant) and s.value is None for s in sides[i : i + 2])
+            if isinstance(op, ast.Is | ast.IsNot) and not any(nones):
+                what = "is, which asks for the same object"
+                self._refuse(node, what, "write ==, or the condition alone for is True")
+        return self.generic_visit(node)
+
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         if isinstance(node.op, ast.Pow | ast.MatMult):
             self._refuse(node, "**= and @=", "write x = x ** y")
@@ -349,8 +372,15 @@ class Rewriter(ast.NodeTransformer):
             self._check_target(target)
             if len(node.targets) > 1 and isinstance(target, ast.Tuple | ast.List):
                 self._refuse(target, f"{ast.unparse(target)} = … = …", "write two assignments")
-        self.generic_visit(node)
         target = node.targets[0]
+        is_part = isinstance(target, ast.Subscript) and _is_text(target.slice)  # obs["name"] = …
+        if is_part and isinstance(node.value, ast.List):
+            node.value = ast.copy_location(ast.Tuple(node.value.elts, ast.Load()), node.value)
+        self.generic_visit(node)
+        in_array = isinstance(target, ast.Subscript) and not is_part
+        if in_array and isinstance(node.value, ast.Tuple):
+            alike = ast.Call(self._call_name("numpy:alike"), [node.value], [])
+            node.value = ast.copy_location(alike, node.value)
         if isinstance(target, ast.Tuple | ast.List) and not isinstance(node.value, ast.Tuple):
             # numba unpacks tuples alone
             unpack = ast.Call(self._call_name(f"unpack:{len(target.elts)}"), [node.value], [])
@@ -458,6 +488,10 @@ def written(function: types.FunctionType) -> types.FunctionType:
 
 def _is_name(node: ast.AST, name: str | None) -> bool:
     return isinstance(node, ast.Name) and node.id == name
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _is_no_pair(node: ast.expr | None) -> bool:

@@ -206,6 +206,8 @@ class TaskVectorEnv(FastVectorEnv):
             raise ValueError(f"values: {name} is not drawn by the environments: expected numbers")
         tasks = self.get_task()
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
+        if ids.ndim != 1 or ids.size == 0 or ids.dtype.kind not in "iu":
+            raise ValueError(f"env_ids: expected a vector of integers, got {env_ids!r}")
         if unknown := [i for i in ids.tolist() if not 0 <= i < self.num_envs]:
             raise IndexError(f"env_ids: expected 0 to {self.num_envs - 1}, got {unknown[0]}")
         if drawn:

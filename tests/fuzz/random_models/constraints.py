@@ -46,7 +46,7 @@ def add_tendons(scene: Scene) -> None:
         name = scene.name("tendon")
         tendon = ET.SubElement(scene.section("tendon"), "fixed", name=name)
         for joint in dice.sample(scalars, min(len(scalars), dice.randint(1, 3))):
-            coefficient = text(dice.pick(1, -1, 0, *(dice.number(-2, 2) for _ in range(3))))
+            coefficient = text(0 if dice.maybe(0.03) else dice.pick(1, -1, dice.number(-2, 2)))
             ET.SubElement(tendon, "joint", joint=joint, coef=coefficient)
         scene.tendons.append(name)
     for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2) if scene.sites else 0):
