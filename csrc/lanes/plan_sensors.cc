@@ -231,7 +231,7 @@ void Plan::AddSensors(const mjModel& m, const mjModel& whole) {
     table.contacts = table.contacts || type == mjSENS_CONTACT;
     if (!MakeSensor(m, i, sensor)) {
       others.push_back(i);
-      // MuJoCo 4.0's of contacts' velocities stand behind the others
+      // linvel and angvel come after tangent
       const bool moves = type == mjSENS_CONTACT &&
                          m.sensor_intprm[ptrdiff_t{mjNSENS} * i] >> (mjCONDATA_TANGENT + 1) != 0;
       const bool of_contacts = (type == mjSENS_CONTACT && !moves) || type == mjSENS_TOUCH;

@@ -207,7 +207,7 @@ class Batch:
     def expanded(self, name: str) -> Array | None:
         """Returns a field's values, read-only, if simulations have their own.
 
-        They have after ``expand``, and of what :meth:`set_const` has derived.
+        :meth:`expand` gives them such values, or :meth:`set_const` has derived them.
 
         Args:
             name: One of ``MODEL_FIELDS``.

@@ -71,7 +71,6 @@ class Planner:
         self._segments = splines.num_segments(spline, self.num_knots)
         self._center = (rollouts.low + rollouts.high) / 2
         self._half = (rollouts.high - rollouts.low) / 2
-        self._scale = np.where(self._half > 0.0, self._half, 1.0)  # some controls cannot move
         self._start = self._checked_start(start)
         self.reset(seed=self.seed)
 
@@ -95,7 +94,9 @@ class Planner:
         """
         if seed is not None:
             self._rng = np.random.default_rng(seed)
-        self._knots = np.tile((self._start - self._center) / self._scale, (self.num_knots, 1))
+        knot = np.zeros_like(self._half)  # of a control that cannot move
+        np.divide(self._start - self._center, self._half, out=knot, where=self._half > 0.0)
+        self._knots = np.tile(knot, (self.num_knots, 1))
         self._phase = 0  # since the first knot, in steps / segments
         self.cost = np.nan
 

@@ -59,7 +59,7 @@ class SavedPolicy:
     def make_envs(
         self, num_envs: int, render_mode: str | None = None, **kwargs: Any
     ) -> FastVectorEnv:
-        """Makes environments like those that its training evaluated it in.
+        """Makes environments like those that its training evaluated it in, at most 64.
 
         Args:
             num_envs: How many.

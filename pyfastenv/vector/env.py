@@ -123,7 +123,7 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             self.envs.write_generator(0, self._generator)
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Draws ``(height, width, 3)`` uint8; returns None without ``render_mode="rgb_array"``."""
+        """Draws a ``(height, width, 3)`` uint8 frame; returns None without a render mode."""
         frames = self.envs.render()
         return None if frames is None else frames[0]
 

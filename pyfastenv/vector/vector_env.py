@@ -511,7 +511,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return self._core.state_bytes
 
     def stats(self) -> dict[str, Any]:
-        """Tells counts since creation, and what runs the physics.
+        """Returns counts since creation, and what runs the physics.
 
         Returns:
             ``steps``, ``episodes`` ended, ``diverged`` and ``errors``: counts. ``engine``:

@@ -235,7 +235,8 @@ REFUSED = {
     "~(x > 0)": "write not", "np.int32(x) * np.int32(y)": r"np.int64\(…\)",
     "self.model.jnt_qposadr * 3": r"np.int64\(…\)", "np.int32(x) << np.int32(1)": "in 32 bits",
     "1.0 if x is y else 0.0": "the same object", "np.add(v, w, v)[0]": "to write into",
-    "np.sign(v, w)": "to write into", "1.0 if (x > 0) is True else 0.0": "the condition alone",
+    "np.sign(v, w)": "to write into", "np.arctan2(v, w, v)[0]": "to write into",
+    "1.0 if (x > 0) is True else 0.0": "the condition alone",
     "np.power(self.count, 2)": r"float\(…\)", "np.fmod(self.count, 2)": r"float\(…\)",
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.extending import overload
 from numba.core.lowering import Lower
 from numba.core.registry import cpu_target
+from numba.cpython import numbers
 from numba.np import arrayobj, ufunc_db
 
 I8, I32, I64, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
@@ -132,34 +133,32 @@ def _of_two(reached: str) -> Any:
 
 
 def _sign(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    (x,), one, zero = args, args[0].type(1.0), args[0].type(0.0)
-    signed = builder.select(builder.fcmp_ordered("<", x, zero), args[0].type(-1.0), x)
-    signed = builder.select(builder.fcmp_ordered(">", x, zero), one, signed)
-    return builder.fadd(signed, zero)  # 0 of -0
+    """np.sign's: numba's, which keeps −0, and 0."""
+    return builder.fadd(numbers.real_sign_impl(context, builder, sig, args), args[0].type(0.0))
 
 
 # numba's divide and round down (1 // 0.1 is 9, not 10), or keep signs of zero that NumPy does not
 _LOOPS = {
-    np.floor_divide: ("dd->d", "ff->f", _as_numbers(operator.floordiv)),
-    np.remainder: ("dd->d", "ff->f", _as_numbers(operator.mod)),
-    np.maximum: ("dd->d", "ff->f", _of_two(">")),
-    np.minimum: ("dd->d", "ff->f", _of_two("<")),
-    np.sign: ("d->d", "f->f", _sign),
+    np.floor_divide: _as_numbers(operator.floordiv),
+    np.remainder: _as_numbers(operator.mod),
+    np.maximum: _of_two(">"),
+    np.minimum: _of_two("<"),
+    np.sign: _sign,
 }
 
 
 @contextmanager
 def _numpys_loops() -> Iterator[None]:
     """Ufuncs give NumPy's bits meanwhile."""
-    tables = [(ufunc_db.get_ufunc_info(ufunc), loops) for ufunc, loops in _LOOPS.items()]
-    before = [dict(table) for table, _ in tables]
+    tables = {ufunc: ufunc_db.get_ufunc_info(ufunc) for ufunc in _LOOPS}
+    before = {ufunc: dict(table) for ufunc, table in tables.items()}
     try:
-        for table, (double, single, body) in tables:
-            table.update({double: body, single: body})
+        for ufunc, body in _LOOPS.items():
+            tables[ufunc].update({f"{kind * ufunc.nin}->{kind}": body for kind in "df"})
         yield
     finally:
-        for (table, _), loops in zip(tables, before, strict=True):
-            table.update(loops)
+        for ufunc, table in tables.items():
+            table.update(before[ufunc])
 
 
 # ---- compiling ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import linecache
 import os
 import time
 import types
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +45,6 @@ class Definitions:
 
     def __init__(self) -> None:
         self._files: dict[str, dict[tuple[int, str], ast.FunctionDef]] = {}
-        self._codes: dict[str, dict[tuple[int, str], types.CodeType]] = {}
 
     def of(self, function: types.FunctionType) -> tuple[ast.FunctionDef, str]:
         """A function's definition, without what is there for readers, and its file."""
@@ -53,9 +53,7 @@ class Definitions:
         definition = self._files.get(filename, {}).pop(key, None)
         if definition is None:  # not parsed yet, or asked for again: another closure of it
             linecache.checkcache(filename)
-            text = "".join(linecache.getlines(filename))
-            self._files[filename] = _definitions_in(text)
-            self._codes[filename] = _codes_in(compile(text, filename, "exec", dont_inherit=True))
+            self._files[filename] = _definitions_in("".join(linecache.getlines(filename)))
             definition = self._files[filename].pop(key, None)
         if definition is None:
             raise TaskCodeError(
@@ -64,7 +62,7 @@ class Definitions:
                 f"with def"
             )
         # (tools that rewrite code as it is imported, pytest's assert say, leave the file alone)
-        if _written_since(filename) and not _are_same(code, self._codes[filename].get(key)):
+        if not _is_still_there(code, filename):
             raise TaskCodeError(
                 f"{function.__qualname__}: {filename} has been changed since it was imported: "
                 f"start Python anew, or reload the module (importlib.reload)"
@@ -88,31 +86,23 @@ def _definitions_in(text: str) -> dict[tuple[int, str], ast.FunctionDef]:
     }
 
 
-def _codes_in(code: types.CodeType) -> dict[tuple[int, str], types.CodeType]:
-    """All code objects below one, by first line and name."""
-    found: dict[tuple[int, str], types.CodeType] = {}
+def _is_still_there(code: types.CodeType, filename: str) -> bool:
+    """Whether a file has a function as it was imported, whatever its comments."""
+    with suppress(OSError):
+        if os.stat(filename).st_mtime > _BEGUN:
+            text = "".join(linecache.getlines(filename))
+            found = _codes_in(compile(text, filename, "exec", dont_inherit=True))
+            return _without_places(code) in map(_without_places, found)
+    return True
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """All code objects below one."""
     for each in code.co_consts:
         if isinstance(each, types.CodeType):
-            found |= {(each.co_firstlineno, each.co_name): each, **_codes_in(each)}
-    return found
+            yield each
+            yield from _codes_in(each)
 
 
-def _written_since(filename: str) -> bool:
-    """Whether a file was written after this module was imported."""
-    with suppress(OSError):
-        return os.stat(filename).st_mtime > _BEGUN
-    return False
-
-
-def _are_same(code: types.CodeType, other: Any) -> bool:
-    """Whether two code objects do the same."""
-    if not isinstance(other, types.CodeType):
-        return False
-    constants = zip(code.co_consts, other.co_consts, strict=False)
-    return (
-        (code.co_code, code.co_names, code.co_varnames, len(code.co_consts))
-        == (other.co_code, other.co_names, other.co_varnames, len(other.co_consts))
-    ) and all(
-        _are_same(a, b) if isinstance(a, types.CodeType) else repr(a) == repr(b)
-        for a, b in constants
-    )
+def _without_places(code: types.CodeType) -> types.CodeType:
+    return code.replace(co_linetable=b"")

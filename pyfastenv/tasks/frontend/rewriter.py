@@ -303,8 +303,8 @@ class Rewriter(ast.NodeTransformer):
                 node.args.insert(0, owner)
                 return self._visit_arguments(node)
         node.func = self.visit(function)
-        target = self._result.calls.get(getattr(node.func, "id", ""), "")
-        ufunc = getattr(np, target.removeprefix("plain:"), None)
+        kind, _, called = self._result.calls.get(getattr(node.func, "id", ""), "").partition(":")
+        ufunc = getattr(np, called, None) if kind in ("plain", "numpy") else None
         if isinstance(ufunc, np.ufunc) and len(node.args) > ufunc.nin:
             what = f"{ast.unparse(function)} with an array to write into"
             self._refuse(node, what, "write x[:] = … of what it returns")
