@@ -21,7 +21,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     file goes. A process that is killed leaves it: :func:`remove_leftovers`.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: It cannot be written; its message names ``path``.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
@@ -30,8 +30,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
+            error.filename = str(path)
         raise
     _sync_folder(path.parent)
 

@@ -397,6 +397,18 @@ def test_what_killed_processes_left_goes_with_the_next_run(tmp_path: Path) -> No
     remove_leftovers(tmp_path / "nowhere")
 
 
+def test_what_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(FileNotFoundError, match=re.escape(f"'{tmp_path / 'no' / 'file'}'")):
+        write_text(tmp_path / "no" / "file", "text")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=re.escape(f"No space left on device: '{tmp_path / 'file'}'")):
+        write_text(tmp_path / "file", "text")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_append_is_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
 
