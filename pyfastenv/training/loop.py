@@ -229,8 +229,8 @@ class _Session:
                 f"resume: the run had {len(parts)} processes, this has {distributed.world_size()}"
             )
         mine = dict(self.algorithm.envs.task_facts)
-        its = state.get("task_facts", mine)  # earlier versions did not write it
-        if changed := [name for name in mine if mine[name] != its.get(name)]:
+        its = {**mine, **state.get("task_facts", {})}  # earlier versions wrote fewer, or none
+        if changed := [name for name in mine if mine[name] != its[name]]:
             config, path = self.config, self.last_checkpoint
             raise ValueError(
                 f"resume: {config.env_id} has changed since: {', '.join(changed)}; a new run can "

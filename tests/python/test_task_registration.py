@@ -137,6 +137,7 @@ def test_the_command_line_checks_and_trains(
     changes: list[tuple[str, object, str]] = [
         ("force", 0.25, "its parameters"),
         ("step", other_step, "its code"),
+        ("up_to_date", True, "its settings"),
     ]
     for name, value, changed in changes:
         monkeypatch.setattr(Slider, name, value)

@@ -33,6 +33,8 @@ BATCH_METHODS = {
     "batch_step": ("obs", "action", "reward", "terminated", "info"),
     "batch_observation": ("obs",),
 }
+# … and others that trainers call, which are no parts of an environment
+PLAIN_METHODS = (*BATCH_METHODS, "compute_reward", "sample_tasks", "symmetry")
 # attributes that shape the environment; every other one is a parameter of the task's own
 SETTINGS = (
     "model",

@@ -17,6 +17,7 @@ import numpy as np
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.compiler import cache
 from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.frontend.plain_code import plain_code
 from pyfastenv.tasks.frontend.sources import Sources
 from pyfastenv.tasks.language.around import code_around
 from pyfastenv.tasks.language.batch import has_batch_functions
@@ -25,7 +26,7 @@ from pyfastenv.tasks.language.layout import Field, Layout, obs_views
 from pyfastenv.tasks.language.models import model_digest
 from pyfastenv.tasks.language.places import Place
 from pyfastenv.tasks.language.randomise import NARROW
-from pyfastenv.tasks.language.task import BATCH_METHODS, Task
+from pyfastenv.tasks.language.task import PLAIN_METHODS, Task, control_size
 from pyfastenv.tasks.pool.plain import PlainEnv, action_space_of
 
 _MISSING = (
@@ -167,13 +168,16 @@ class Program:
         return hashlib.sha256("\n".join(self._code_facts().values()).encode()).hexdigest()[:40]
 
     def _code_facts(self) -> dict[str, str]:
-        around = code_around(self.task, self.layout.obs)
+        task = self.task
+        around = code_around(task, self.layout.obs)
         space = (self.action_space.shape, self.action_space.dtype)
+        own = sorted(name for name, draw in task.randomise.items() if draw.kind == "own")
         return {
             "its code": self._digest,
             "its observations, infos, actions or memory": repr(
                 (sorted(self.fields().items()), around, self.layout, space)
             ),
+            "its settings": repr((control_size(task), bool(task.external_forces), own)),
             "its model": self._model_digest,
             "the processor": cache.host(),
             "a version (pyfastenv, MuJoCo, NumPy, Numba)": f"{_versions()}{_compiler_digest()}",
@@ -182,14 +186,26 @@ class Program:
     @cached_property
     def facts(self) -> dict[str, str]:
         """Hashes of what snapshots must agree on, by what it is."""
-        methods = (getattr(type(self.task), name, None) for name in BATCH_METHODS)
-        codes = b"".join(method.__code__.co_code for method in methods if method)
         others = {
             "its parameters": f"{self._packed_params().tobytes()!r}{self.task.randomise}",
-            "its functions of the batch": codes.hex(),
+            "its settings": repr(self._settings()),
+            "its methods in plain Python": plain_code(type(self.task), PLAIN_METHODS),
         }
         facts = {**self._code_facts(), **others}
         return {name: hashlib.sha256(fact.encode()).hexdigest() for name, fact in facts.items()}
+
+    def _settings(self) -> tuple[Any, ...]:
+        """The class's settings and what it declares, but for what other facts have."""
+        task = self.task
+        space: Any = self.action_space
+        discrete = isinstance(space, gymnasium.spaces.Discrete)
+        bounds = (space.start, space.n) if discrete else (space.low.tolist(), space.high.tolist())
+        return (
+            *(task.control_every or 0, task.max_episode_steps or 0, bool(task.external_forces)),
+            *(bool(task.up_to_date), task._resets_passively, bool(task.moves_mocap)),
+            *(sorted(task.model_fields), np.dtype(task.action_dtype).name, bounds),
+            *(self.obs_views, sorted(task._fields.items())),
+        )
 
 
 def _packed(value: Any) -> Any:

@@ -1,0 +1,79 @@
+"""What methods that stay plain Python do, as text: it changes with what they do."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pyfastenv.tasks.language.places import is_users
+
+
+def plain_code(owner: type, names: Iterable[str]) -> str:
+    """Describes methods of a class, and the user's functions that these call.
+
+    Bytecode, constants, defaults, closures, and the numbers and functions that are globals or the
+    class's are in it; places in files, documentation and what other objects hold are not. It is the
+    same in another process of the same Python.
+
+    Args:
+        owner: The class.
+        names: Of its methods; those that it does not have are left out.
+    """
+    seen: dict[types.FunctionType, None] = {}
+    waiting = [method for name in names for method in _methods(owner, name)]
+    texts = []
+    while waiting:
+        function = waiting.pop()
+        if function in seen:
+            continue
+        seen[function] = None
+        codes = list(_codes(function.__code__))
+        used = [name for code in codes for name in code.co_names]
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        values = [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        values += [function.__globals__.get(name) for name in used]
+        texts += [f"{code.co_code!r}{code.co_names}{_constants(code, function)}" for code in codes]
+        texts += map(_text, values)
+        called = [each for each in values if isinstance(each, types.FunctionType)]
+        called += [method for name in used for method in _methods(owner, name)]
+        waiting += [each for each in called if is_users(each.__code__.co_filename)]
+    return "".join(texts)
+
+
+def _methods(owner: type, name: str) -> Iterator[types.FunctionType]:
+    """A class's method and those of its bases, which ``super()`` calls."""
+    for base in owner.__mro__:
+        member = vars(base).get(name)
+        function = getattr(member, "__func__", member)  # of a static or a class method
+        if isinstance(function, types.FunctionType):
+            yield function
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code and that of the functions in it."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from _codes(each)
+
+
+def _constants(code: types.CodeType, function: types.FunctionType) -> str:
+    return "".join(_text(each) for each in code.co_consts if each != function.__doc__)
+
+
+def _text(value: Any) -> str:
+    """A value in text: numbers and what is made of them; of other objects the type."""
+    if isinstance(value, np.ndarray):
+        return repr((value.dtype.str, value.shape, value.tobytes()))
+    if isinstance(value, tuple | list):
+        return f"({','.join(map(_text, value))})"
+    if isinstance(value, frozenset | set):
+        return f"({','.join(sorted(map(_text, value)))})"
+    if isinstance(value, dict):
+        return _text(list(value.items()))
+    if isinstance(value, bool | int | float | complex | str | bytes | np.generic | None):
+        return repr(value)
+    return type(value).__qualname__
