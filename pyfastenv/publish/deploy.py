@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from pyfastenv.publish import run_policy
 from pyfastenv.publish.export import Exported, export, exportable
 from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.evaluation import make_eval_envs
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.tasks.language.batch import has_batch_functions
 from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, setting_name
@@ -37,6 +38,8 @@ _TOLERANCE = 1e-9  # of a number that the program computes, relative where it is
 # and of mjData
 _GIVEN = ("command", "action", "previous_action")
 _DATA = ("sensordata", "qpos", "qvel", "actuator_force", "site_xmat", "xmat", "site_xpos", "xpos")
+# where an episode starts; of what comes after the first three, what is not MuJoCo's own
+_STATE = ("qpos", "qvel", "ctrl", "act", "mocap_pos", "mocap_quat", "eq_active")
 _ON_JOINTS = (int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT))
 _Array = NDArray[np.float64]
 
@@ -50,18 +53,11 @@ def deploy(run: Path | str, folder: Path, *, policy_id: int = 0) -> list[Exporte
         policy_id: Which policy, if the run trained several seeds side by side.
 
     Raises:
-        ValueError: This is no such task, or an observation or a control is none that the program
-            can compute; nothing has been written. What ``export`` raises.
+        ValueError: This is no such task, or an observation, a control or a step is none that the
+            program can compute; nothing has been written. What ``export`` raises.
     """
     saved = load_policy(run)
-    with closing(saved.make_envs(1)) as envs:
-        task: Any = getattr(envs, "task", None)
-    own = isinstance(task, Task) and not has_batch_functions(type(task))
-    if not own or not isinstance(saved.spaces[1], Box) or len(task.drawn_commands()) > 1:
-        raise ValueError(
-            f"deploy: expected a task in Python with continuous actions, without batch functions "
-            f"and with one drawn command at most, got {saved.config.env_id}"
-        )
+    task = _task_of(saved)
     policy = exportable(saved, policy_id)
     described = {
         "policy": f"{saved.config.algorithm} on {saved.config.env_id}, {saved.step:,} steps",
@@ -80,6 +76,27 @@ def deploy(run: Path | str, folder: Path, *, policy_id: int = 0) -> list[Exporte
     return [replace(each, path=folder / each.path.name) for each in exported]
 
 
+def _task_of(saved: Any) -> Task:
+    """The task as it was trained, whatever evaluations had otherwise.
+
+    Raises:
+        ValueError: It is none that the program can run.
+    """
+    with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, 1)) as envs:
+        task = getattr(envs, "task", None)
+    if (
+        not isinstance(task, Task)
+        or has_batch_functions(type(task))
+        or not isinstance(saved.spaces[1], Box)
+        or len(task.drawn_commands()) > 1
+    ):
+        raise ValueError(
+            f"deploy: expected a task in Python with continuous actions, without batch functions "
+            f"and with one drawn command at most, got {saved.config.env_id}"
+        )
+    return task
+
+
 def _describe(task: Task, columns: range) -> dict[str, Any]:
     """policy.json, for a policy that sees these columns of observations."""
     model, played = task.model, _play(task)
@@ -95,11 +112,16 @@ def _describe(task: Task, columns: range) -> dict[str, Any]:
     for name in task.drawn_commands():
         settings = {each: getattr(task, setting_name(name, each)) for each in COMMAND_SETTINGS}
         command = {"name": name} | {k: np.asarray(v).tolist() for k, v in settings.items()}
+        size = task._fields[name].size or 1
+        for bound in ("low", "high"):  # of a curriculum, which has a row for each value, the last
+            command[bound] = np.reshape(command[bound], (-1, size))[-1].tolist()
     noise = task.observation_noise or {}
     return {
         "mujoco": mujoco.__version__,
         "step": task.dt,  # [s]: the policy acts once in it
         "substeps": task.frame_skip,
+        "up_to_date": bool(task.up_to_date),  # mj_step1 follows, before the policy sees anything
+        "start_without": int(mujoco.mjtDisableBit.mjDSBL_ACTUATION) * task._resets_passively,
         "actuators": [model.actuator(i).name for i in range(model.nu)],
         "joints": [joint and joint.name for joint in joints],
         "stiffness": model.actuator_gainprm[:, 0].tolist(),
@@ -113,15 +135,19 @@ def _describe(task: Task, columns: range) -> dict[str, Any]:
             if part.offset in columns
         ],
         "command": command,
-        "motion": _motion(model) if len(np.ravel(command.get("low", ()))) == 3 else [],
+        "motion": _motion(model) if len(command.get("low", ())) == 3 else [],
         "free": bool(model.njnt and model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE),
         "starts": played.starts,
     }
 
 
 def _play(task: Task) -> Any:
-    """T steps of random episodes: where they start, what was seen, done and could be seen of."""
-    task = copy.copy(task)
+    """T steps of random episodes: where they start, what was seen, done and could be seen of.
+
+    Raises:
+        ValueError: A step of the task is not ``frame_skip`` of the model's.
+    """
+    task, fresh = copy.copy(task), mujoco.MjData(task.model)
     object.__setattr__(task, "observation_noise", None)
     layout = PlainEnv(task).layout
     env, command = PlainEnv(task, layout), next(iter(task.drawn_commands()), None)
@@ -133,12 +159,21 @@ def _play(task: Task) -> Any:
             size = task.drawn_commands()[command].size
             env.set_command(command, np.random.default_rng(episode).normal(size=size))
         row, _ = env.reset(seed=episode)
-        starts.append({n: getattr(env.data, n).tolist() for n in ("qpos", "qvel", "ctrl")})
+        state = {name: getattr(env.data, name) for name in _STATE}
+        moved = [n for n, x in state.items() if not np.array_equal(x, getattr(fresh, n))]
+        starts.append({n: state[n].tolist() for n in dict.fromkeys((*_STATE[:3], *moved))})
         action = previous = np.zeros(env.action_space.shape or ())
         for step in range(_STEPS + 1):
             if step > 0:
                 previous, action = action, np.asarray(env.action_space.sample(), np.float64)
-                row, *_ = env.step(action)
+                before = env.data.time
+                row, *_, info = env.step(action)
+                took = env.data.time - before
+                if "diverged" not in info and not np.isclose(took, task.dt):
+                    raise ValueError(
+                        f"deploy: expected steps of one self.simulate(data), {task.dt:g} s; "
+                        f"{type(task).__name__}.step took {took:g} s"
+                    )
                 actions.append(action)
                 ctrl.append(env.data.ctrl.copy())
             told = getattr(env.task, command) if command else ()

@@ -19,7 +19,10 @@ def episode(spec: Any, model: Any, policy: Any, number: int, options: Any) -> tu
     rng, data, until = np.random.default_rng(number), mujoco.MjData(model), 0.0
     for name, values in spec["starts"][number % len(spec["starts"])].items():
         getattr(data, name)[:] = values
+    flags = model.opt.disableflags
+    model.opt.disableflags = flags | spec["start_without"]
     mujoco.mj_forward(model, data)
+    model.opt.disableflags = flags
     given = {name: np.zeros(model.nu) for name in ("action", "previous_action")}
     viewer = (
         __import__("mujoco.viewer").viewer.launch_passive(model, data) if options.view else None
@@ -44,6 +47,8 @@ def episode(spec: Any, model: Any, policy: Any, number: int, options: Any) -> tu
         given["action"] = policy.run(["actions"], {"obs": obs})[0][0].astype(np.float64)
         data.ctrl[:] = given["action"] * spec["action_scale"] + spec["action_offset"]
         mujoco.mj_step(model, data, spec["substeps"])
+        if spec["up_to_date"]:
+            mujoco.mj_step1(model, data)
         if spec["motion"]:
             missed.append(given["command"] - data.sensordata[spec["motion"]])
         fallen = spec["free"] and data.xmat[1, 8] < 0.0

@@ -5,9 +5,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from algorithms import small
@@ -15,8 +17,8 @@ from algorithms import small
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo
-from pyfastenv.publish import deploy
-from pyfastenv.runs.saved import evaluate_run
+from pyfastenv.publish import deploy, run_policy
+from pyfastenv.runs.saved import evaluate_run, load_policy
 from pyfastenv.tasks.language.noise import normal
 
 pytestmark = [
@@ -141,3 +143,84 @@ def test_what_the_program_cannot_compute_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"deploy: expected a task in Python.*got CartPole-v1"):
         deploy.deploy(tmp_path / "run", tmp_path / "deployed")
     assert not (tmp_path / "deployed").exists()
+
+
+FILTERED = XML.replace(
+    '<motor name="a" joint="x"/>',
+    """<general name="a" joint="x"
+  dyntype="filter" dynprm="0.3"/>""",
+).replace(
+    "<worldbody>",
+    """<worldbody>
+  <body name="goal" mocap="true" pos="0 0 1"/>""",
+)
+
+
+class Filtered(Craft):
+    """Starts and sees what plain `mj_step` from positions and velocities would not have."""
+
+    model = FILTERED
+    up_to_date = True
+    observation_noise = None
+    observation_dict = None
+
+    def reset(self, data, rng):
+        data.qvel[:] = rng.uniform(-0.1, 0.1, 3)
+        data.act[0] = rng.uniform(-1.0, 1.0)
+        data.ctrl[:] = 0.5
+        data.mocap_pos[0, 0] = rng.uniform(-1.0, 1.0)
+
+    def observation(self, data, obs):
+        obs["speed"] = data.sensor("speed").data
+        obs["goal"] = data.body("goal").xpos[0]
+        obs["force"] = data.actuator_force
+
+
+def test_the_program_starts_and_sees_as_the_task_does(tmp_path: Path) -> None:
+    plain = pyfastenv.debug(Filtered).unwrapped
+    spec = json.loads(json.dumps(deploy._describe(plain.task, range(7))))
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (8, 3)).astype(np.float32)
+    seen = []
+
+    class Session:
+        """onnxruntime's, of a policy that repeats actions."""
+
+        def run(self, names: list[str], inputs: dict[str, Any]) -> list[Any]:
+            seen.append(inputs["obs"][0])
+            return [actions[len(seen) - 1][None]]
+
+    options = SimpleNamespace(view=False, seconds=8 * spec["step"], command=None, exact=True)
+    model = mujoco.MjModel.from_xml_string(FILTERED)
+    run_policy.episode(spec, model, Session(), 0, options)
+    obs, _ = plain.reset(seed=0)
+    for action, row in zip(actions, seen, strict=True):
+        np.testing.assert_allclose(row, obs, rtol=1e-6, atol=1e-7)
+        obs = plain.step(action.astype(np.float64))[0]
+
+
+class Thrice(Craft):
+    def step(self, data, action):
+        for _ in range(3):
+            self.simulate(data)
+        return 0.0, False
+
+
+class Wider(Craft):
+    stage = pyfastenv.curriculum(0, 1, over=(0, 100))
+    told = pyfastenv.command(
+        low=((-0.1, -0.2, -0.3), (-1.0, -2.0, -3.0)),
+        high=((0.1, 0.2, 0.3), (1.0, 2.0, 3.0)),
+        every=(0.2, 0.5),
+        curriculum="stage",
+    )
+
+
+def test_steps_commands_and_noise_are_the_trainings(tmp_path: Path) -> None:
+    plain: Any = {"observation_dict": None, "observation_noise": None}
+    with pytest.raises(ValueError, match=r"one self.simulate\(data\), 0.04 s; .* took 0.12 s"):
+        deploy._describe(Thrice(**plain), range(12))
+    command = deploy._describe(Wider(**plain), range(9))["command"]
+    assert (command["low"], command["high"]) == ([-1.0, -2.0, -3.0], [1.0, 2.0, 3.0])
+    quiet = {"eval_env_kwargs": {"observation_noise": None}, "total_steps": 300}
+    ppo.train(small("ppo", env_id="test_deploy:Craft", run_dir=tmp_path / "run", **quiet))
+    assert deploy._task_of(load_policy(tmp_path / "run")).observation_noise["place"].high == 0.01
