@@ -14,7 +14,7 @@ DType ColumnDType(const InfoField& info, DType action_dtype) {
 }
 
 NewArray Column(const InfoField& info, int64_t count, DType dtype) {
-  if (info.size == 0) return MakeZeros({count}, ToArrayType(dtype));
+  if (info.size == InfoField::kScalar) return MakeZeros({count}, ToArrayType(dtype));
   return MakeZeros({count, info.size}, ToArrayType(dtype));
 }
 

@@ -116,7 +116,7 @@ py::dict InfoArrays(const std::vector<EpisodeEnd>& episodes, const EnvSpec& spec
   py::dict infos;
   size_t offset = 0;
   for (const InfoField& info : spec.infos) {
-    if (info.size == 0) {
+    if (info.size == InfoField::kScalar) {
       const NewArray column = MakeArray({count}, ArrayType::kFloat64);
       for (size_t i = 0; i < episodes.size(); ++i) {
         static_cast<double*>(column.data)[i] = episodes[i].info[offset];

@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -93,7 +94,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   uintptr_t model = 0;
   bool cameras = false;
   std::string action_dtype;
-  std::vector<std::tuple<std::string, bool, std::string, int>> infos;
+  std::vector<std::tuple<std::string, bool, std::string, std::optional<int>>> infos;
   std::vector<std::tuple<std::string, int, double, double>> commands;
   std::vector<std::tuple<std::string, std::string, double, double, bool>> draws;
   uintptr_t functions[4] = {};
@@ -140,7 +141,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
     task->infos.push_back({.name = name,
                            .when = always ? InfoField::When::kAlways : InfoField::When::kStep,
                            .type = ToInfoType(dtype),
-                           .size = size});
+                           .size = size.value_or(InfoField::kScalar)});
   }
   for (const auto& [name, size, low, high] : commands) {
     task->commands.push_back({.name = name, .size = size, .low = low, .high = high});

@@ -12,17 +12,18 @@
 
 namespace pyfastenv {
 
-/// A value of gymnasium's `info`: `size` 0 is a scalar, n a vector of shape (n,).
+/// A value of gymnasium's `info`: a scalar, or a vector of shape (size,), which may be empty.
 struct InfoField {
+  static constexpr int kScalar = -1;
   enum class Type { kFloat64, kFloat32, kInt64, kActionDType };
   enum class When { kStep, kAlways };  // kAlways: reset's info has it too
 
   std::string name;
   When when = When::kStep;
   Type type = Type::kFloat64;
-  int size = 0;
+  int size = kScalar;
 
-  int width() const { return size == 0 ? 1 : size; }
+  int width() const { return size == kScalar ? 1 : size; }
 };
 
 /// Where an info stands among an environment's infos. Made by EnvSpec::AddInfo.

@@ -107,10 +107,13 @@ bool Params::GivenAsInteger(const std::string& name) const {
 bool Params::GetBool(const std::string& name, bool fallback) const {
   const Value* value = Find(name);
   if (value == nullptr) return Answer(name, fallback);
-  if (const auto* flag = std::get_if<bool>(value)) return Answer(name, *flag);
-  if (const auto* integer = std::get_if<int64_t>(value)) return Answer(name, *integer != 0);
-  if (const auto* number = std::get_if<double>(value)) return Answer(name, *number != 0.0);
-  throw BadParamType(name + ": expected a bool");
+  if (std::holds_alternative<std::string>(*value) ||
+      std::holds_alternative<std::vector<double>>(*value)) {
+    throw BadParamType(name + ": expected a bool");
+  }
+  const double number = GetNumber(name, 0.0);
+  if (number != 0.0 && number != 1.0) Refuse(name, "True or False", Text(number));
+  return Answer(name, number == 1.0);
 }
 
 std::string Params::GetString(const std::string& name, const std::string& fallback) const {

@@ -47,6 +47,7 @@ class Params {
   int GetCount(const std::string& name, int fallback, int most) const;
   /// (low, high) with low <= high; either may be infinite.
   Range GetRange(const std::string& name, Range fallback) const;
+  /// True or False, or 1 or 0.
   bool GetBool(const std::string& name, bool fallback) const;
   std::string GetString(const std::string& name, const std::string& fallback) const;
   /// The value itself, for arguments of more than one type; null if not given.

@@ -2,6 +2,7 @@
 
 import inspect
 import pathlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from parity import assert_same, random_actions
 
 import pyfastenv
 from pyfastenv.errors import BusyError, ClosedError, NothingPendingError, ResetNeededError
+from pyfastenv.vector.specs import resolve_xml_file
 
 NUM_ENVS = 4
 THREADS = [1, 4]
@@ -665,6 +667,29 @@ def test_broken_model_file(tmp_path: pathlib.Path, name: str, text: str) -> None
 def test_model_too_small_for_the_task(env_id: str) -> None:
     with pytest.raises(ValueError, match=r"nq >= \d+ .*got nq = 2|no body named"):
         make(env_id, xml_file="inverted_pendulum.xml")
+
+
+def test_a_pendulum_without_a_tip(tmp_path: pathlib.Path) -> None:
+    text = pathlib.Path(resolve_xml_file("inverted_double_pendulum.xml")).read_text()
+    own = tmp_path / "bare.xml"
+    own.write_text(re.sub(r"<site[^>]*>", "", text))
+    with pytest.raises(ValueError, match=r"bare.xml: expected a model with a site"):
+        make("InvertedDoublePendulum-v5", xml_file=own)
+
+
+@pytest.mark.parametrize("value", [2, -1, 0.5, float("nan")])
+def test_flags_are_true_or_false(value: float) -> None:
+    with pytest.raises(ValueError, match="terminate_when_unhealthy: expected True or False, got"):
+        make("Walker2d-v4", terminate_when_unhealthy=value)
+    for flag in (0, 1, 1.0, np.True_):
+        make("Walker2d-v4", terminate_when_unhealthy=flag).close()
+
+
+def test_a_type_of_observations_that_is_not_numpys() -> None:
+    with pytest.raises(
+        TypeError, match="obs_dtype: expected 'float64', 'float32' or None, got 'f33'"
+    ):
+        make(obs_dtype="f33")
 
 
 @pytest.mark.parametrize("env_id", [4, -1])

@@ -3,6 +3,7 @@
 import inspect
 import os
 import pathlib
+import re
 
 import gymnasium
 import numpy as np
@@ -12,6 +13,7 @@ from parity import GYMNASIUM_IDS, MODES, assert_same, compare, make_gymnasium, s
 from scripts import run_script
 
 import pyfastenv
+from pyfastenv.vector.specs import resolve_xml_file
 
 LONG = ["HalfCheetah-v5", "Swimmer-v4", "CartPole-v1", "Pendulum-v1", "MountainCarContinuous-v0"]
 
@@ -144,6 +146,22 @@ def test_own_model_file(tmp_path: pathlib.Path) -> None:
     default.reset(seed=0)
     actions = np.ones((1, 3), np.float32)
     assert not np.array_equal(envs.step(actions)[0], default.step(actions)[0])
+
+
+@pytest.mark.parametrize("engine", ["auto", "mujoco"])
+@pytest.mark.parametrize("env_id", ["Humanoid-v5", "HumanoidStandup-v5"])
+def test_a_model_without_tendons(tmp_path: pathlib.Path, env_id: str, engine: str) -> None:
+    text = pathlib.Path(resolve_xml_file("humanoid.xml")).read_text()
+    own = tmp_path / "bare.xml"
+    own.write_text(re.sub(r"<tendon>.*</tendon>", "", text, flags=re.DOTALL))
+    envs = pyfastenv.make_vec(env_id, 3, xml_file=str(own), engine=engine)
+    twins = gymnasium.make_vec(env_id, 3, vectorization_mode="sync", xml_file=str(own))
+    assert_same(envs.reset(seed=0), twins.reset(seed=0))
+    actions = np.full((3, 17), 0.1, np.float32)
+    for _ in range(5):
+        mine, theirs = envs.step(actions), twins.step(actions)
+        assert_same(mine, theirs)
+    assert mine[4]["tendon_length"].shape == (3, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 // InvertedDoublePendulum-v5 and -v4: gymnasium/envs/mujoco/inverted_double_pendulum_v{5,4}.py.
+#include "core/errors.h"
 #include "envs/mujoco/mujoco_env.h"
 
 namespace pyfastenv {
@@ -21,6 +22,9 @@ class InvertedDoublePendulum final : public MujocoEnv {
         v5_(version == GymVersion::kV5),
         healthy_reward_(v5_ ? params.GetWeight("healthy_reward", 10.0) : 10.0),
         num_constraints_(v5_ ? 1 : model().nv) {
+    if (model().nsite == 0) {
+      throw BadValue(spec->model_path, ": expected a model with a site, the pendulum's tip");
+    }
     SetObservation(spec, 1 + 2 * (model().nq - 1) + model().nv + num_constraints_);
     if (!v5_) return;
     reward_survive_ = AddInfo(spec, "reward_survive", TypeOf(params, "healthy_reward", version));

@@ -232,7 +232,8 @@ inline InfoSlot AddInfo(SpecBuilder& spec, const char* name,
   return spec->AddInfo({.name = name, .type = type});
 }
 inline InfoSlot AddPositionInfo(SpecBuilder& spec, const char* name,
-                                GymVersion version = GymVersion::kV5, int size = 0) {
+                                GymVersion version = GymVersion::kV5,
+                                int size = InfoField::kScalar) {
   const bool always = version == GymVersion::kV5;
   return spec->AddInfo({.name = name,
                         .when = always ? InfoField::When::kAlways : InfoField::When::kStep,

@@ -70,7 +70,7 @@ class Program:
         discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
         space: Any = self.action_space
         infos = [
-            (name, part.always, part.dtype, part.size if part.shape else 0)
+            (name, part.always, part.dtype, part.size if part.shape else None)
             for name, part in self.layout.infos.items()
         ]
         seen = (*code.reads, *code.reset_reads)
