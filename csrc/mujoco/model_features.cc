@@ -22,6 +22,12 @@ constexpr int kIpc = mjENBL_IPC;
 constexpr int kIpc = 0;
 #endif
 
+// Whether the sensor e_kinetic shows the energy of the step before.
+bool ShowsEnergyBefore(const mjModel& model) {
+  return (model.opt.enableflags & mjENBL_ENERGY) != 0 &&
+         std::count(model.sensor_type, model.sensor_type + model.nsensor, mjSENS_E_KINETIC) > 0;
+}
+
 [[noreturn]] void Refuse(const std::string& message) { throw BadValue(message); }
 
 // MuJoCo's own plugins whose memory outside the state is constant, or written anew in every step
@@ -34,7 +40,9 @@ bool KeepsNothing(const std::string& plugin) {
 
 }  // namespace
 
-bool SharesState(const mjOption& options) { return (options.enableflags & (kSleep | kIpc)) != 0; }
+bool SharesState(const mjModel& model) {
+  return (model.opt.enableflags & (kSleep | kIpc)) != 0 || ShowsEnergyBefore(model);
+}
 
 void CheckSupported(const mjModel& model, const mjData& data) {
   if ((model.opt.enableflags & kSleep) != 0) {
@@ -47,9 +55,7 @@ void CheckSupported(const mjModel& model, const mjData& data) {
         "the model uses the contact mode ipc, and MuJoCo keeps its multipliers outside the state "
         "that an environment is saved as; turn it off: <option><flag ipc=\"disable\"/></option>");
   }
-  if ((model.opt.enableflags & mjENBL_ENERGY) != 0 &&
-      std::find(model.sensor_type, model.sensor_type + model.nsensor, mjSENS_E_KINETIC) !=
-          model.sensor_type + model.nsensor) {
+  if (ShowsEnergyBefore(model)) {
     Refuse(
         "the model computes energies, and then MuJoCo's sensor e_kinetic shows that of the step "
         "before, which it keeps outside the state that an environment is saved as; turn them off, "

@@ -15,8 +15,9 @@ namespace pyfastenv {
 /// `data` is one made for the model.
 void CheckSupported(const mjModel& model, const mjData& data);
 
-/// Whether these options let simulations that share an mjData share state: sleep or ipc.
-bool SharesState(const mjOption& options);
+/// Whether a model's options let simulations that share an mjData share state: sleep, ipc, or
+/// energies beside the sensor e_kinetic.
+bool SharesState(const mjModel& model);
 
 /// The name of a global callback that changes physics and is set; null if none is.
 const char* ActiveCallback();

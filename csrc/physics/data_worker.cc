@@ -52,8 +52,10 @@ const mjModel& DataWorker::Enter(int32_t sim) {
       std::memcpy(own.field.value(*header_), values, own.field.bytes);
     }
   }
-  if (!all.persistent && SharesState(header_->opt)) {
-    throw BadValue("opt.enableflags: sleep and ipc need persistent=True");
+  if (!all.persistent && SharesState(*header_)) {
+    throw BadValue(
+        "opt.enableflags: sleep, ipc and energies beside the sensor e_kinetic need "
+        "persistent=True");
   }
   return *header_;
 }

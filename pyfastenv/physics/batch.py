@@ -233,11 +233,16 @@ class Batch:
             ids: Which simulations; None: all. As for ``step``.
 
         Raises:
+            ValueError: ids out of range, or not ascending.
             SimulationError: MuJoCo raised in some, which keep what they had.
             mujoco.FatalError: The simulations run on the caller's models.
         """
         self._check_own_model("set_const")
-        selected = np.arange(self.nsim) if (given := self._ids(ids)) is None else given
+        selected = self._every(self._ids(ids)).astype(np.int64)
+        if len(outside := selected[(selected < 0) | (selected >= self.nsim)]):
+            raise ValueError(f"ids must be in [0, {self.nsim}), got {outside[0]}")
+        if (np.diff(selected) <= 0).any():
+            raise ValueError(f"ids must be sorted and unique, got {selected.tolist()}")
         before = set(self._constants.values)
         failures = self._constants.derive([int(i) for i in selected], self._expanded)
         if self._constants.values or before:

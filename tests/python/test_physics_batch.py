@@ -578,11 +578,32 @@ def test_sleep_needs_data_of_its_own_whatever_asks_for_it() -> None:
         batch.set_models([model, asleep])
     batch.step()
     batch.expand("opt.enableflags")[1] |= flag
-    with pytest.raises(physics.SimulationError, match=r"opt.enableflags: sleep .*persistent=True"):
+    with pytest.raises(physics.SimulationError, match=r"opt.enableflags: sleep, .*persistent=True"):
         batch.step()
     assert batch.status.tolist() == [0, 1]
     batch.set_const()
     assert batch.status.tolist() == [0, 0] and batch.error(1) == ""
+
+
+def test_energies_that_a_sensor_shows_need_data_of_their_own() -> None:
+    model = from_text(CART_POLE.replace("</mujoco>", "<sensor><e_kinetic/></sensor></mujoco>"))
+    batch = physics.Batch(model, 2, 1)
+    batch.expand("opt.enableflags")[1] = mujoco.mjtEnableBit.mjENBL_ENERGY
+    with pytest.raises(physics.SimulationError, match=r"e_kinetic need persistent=True"):
+        batch.step()
+    assert batch.status.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [([-1], "got -1"), ([2], "got 2"), ([0, 0], "sorted and unique"), ([1, 0], "sorted and")],
+)
+def test_constants_are_of_simulations_that_there_are(ids: list[int], said: str) -> None:
+    batch = physics.Batch(from_text(CART_POLE), 2, 1)
+    batch.expand("body_gravcomp")
+    for call in (batch.set_const, batch.step):
+        with pytest.raises(ValueError, match=f"ids must be .*{said}"):
+            call(ids)
 
 
 def test_models_of_simulations_have_their_counts() -> None:
