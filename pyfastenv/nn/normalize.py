@@ -40,7 +40,7 @@ class RunningMoments:
             # about a point near the mean, in float64: no cancellation
             base = self.mean.to(samples)
             shifted = (samples - base).double()
-            shift = shifted.mean(0)
+            shift = shifted.mean(0) if len(samples) > 0 else shifted.sum(0)
             mean, m2 = base.double() + shift, (shifted - shift).square().sum(0)
         device = self.mean.device
         return count.to(device), mean.to(device), m2.to(device)
@@ -50,8 +50,9 @@ class RunningMoments:
         count = count.to(self.mean.device)
         total = self.count + count
         delta = mean - self.mean
-        self.mean += delta * (count / total)
-        self.m2 += m2 + delta.square() * (self.count * count / total)
+        divisor = total.clamp(min=1.0)  # no samples yet, and none added
+        self.mean += delta * (count / divisor)
+        self.m2 += m2 + delta.square() * (self.count * count / divisor)
         self.count = total
 
     @property

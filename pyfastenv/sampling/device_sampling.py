@@ -6,6 +6,7 @@ need the GPU. Results come through :class:`pyfastenv.TorchVectorEnv`'s pinned ri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,12 @@ from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, infos_of_rows
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.vector.vector_env import FastVectorEnv
 
+_NO_INFOS = (
+    "final_obs",
+    "final_info",
+    "diverged",
+    "env_id",
+)  # entries that no environment has made
 # obs (N, obs_size) -> actions as drawn, their log-probs (N,), actions for the environments
 Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
@@ -126,7 +133,8 @@ class DeviceSampler:
         for i in np.flatnonzero(infos["_final_obs"]):
             final_obs = infos["final_obs"][i]
             diverged = "diverged" in infos and infos["diverged"][i]
-            last = {} if diverged else _numbers(infos.get("final_info", {}), i)
+            finals = infos.get("final_info", {})
+            last = _nothing({**infos, **finals}) if diverged else _numbers(finals, i)
             ended.append((t, i, self._returns[i], self._lengths[i], terminated[i], final_obs, last))
             self._returns[i] = 0.0
             self._lengths[i] = 0
@@ -166,3 +174,9 @@ def _numbers(infos: Mapping[str, Any], env_id: Any) -> dict[str, float]:
         for name, values in infos.items()
         if not name.startswith("_") and values.ndim == 1 and infos[f"_{name}"][env_id]
     }
+
+
+def _nothing(infos: Mapping[str, Any]) -> dict[str, float]:
+    """NaN for each of a step's infos that is one number."""
+    names = [name for name in infos if f"_{name}" in infos and name not in _NO_INFOS]
+    return {name: math.nan for name in names if infos[name].ndim == 1}

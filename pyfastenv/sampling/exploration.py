@@ -126,7 +126,7 @@ def explore(
     Returns:
         ``num_steps * N`` transitions, step by step.
     """
-    steps, obs = [], torch.from_numpy(envs.latest_obs())
+    steps, obs = [], torch.from_numpy(envs.latest_obs().copy())
     for _ in range(num_steps):
         actions = kind.of_uniform(draw())
         after, rewards, terminated, truncated, infos = envs.flat_step(actions.numpy())
@@ -134,9 +134,10 @@ def explore(
         ended = terminated | truncated
         if ended.any():
             next_obs[ended] = np.stack(infos["final_obs"][ended])
-        tensors = map(torch.from_numpy, (rewards, next_obs, terminated, ended))
+        # what step returns is its own again in a later one, with copy=False
+        tensors = map(torch.from_numpy, (rewards.copy(), next_obs, terminated.copy(), ended))
         steps.append(Transitions(obs, actions.view(len(obs), -1), *tensors))
-        obs = torch.from_numpy(after)
+        obs = torch.from_numpy(after.copy())
     return Transitions(*map(torch.cat, zip(*steps, strict=True)))
 
 

@@ -10,10 +10,11 @@ from algorithms import make, small
 from torch import Tensor
 from trainings import assert_equal, assert_learns, through_a_file
 
+import pyfastenv
 from pyfastenv.algorithms import drqv2, sac
 from pyfastenv.nn.functional import random_shift
 from pyfastenv.runs import saved
-from pyfastenv.sampling.exploration import explore
+from pyfastenv.sampling.exploration import ActionBox, explore
 from pyfastenv.sampling.frames import FramePool
 from pyfastenv.training import collecting
 
@@ -214,6 +215,21 @@ def test_exploring_holds_the_pictures_of_few_steps(monkeypatch: pytest.MonkeyPat
         states.append(through_a_file(algorithm.state_dict()))
     assert held == [50, 20, 70]
     assert_equal(*states)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exploring_keeps_what_a_later_step_overwrites(dtype: str) -> None:
+    def explored(copy: bool) -> list[torch.Tensor]:
+        envs = pyfastenv.make_vec(
+            "Hopper-v5", 3, autoreset_mode="SameStep", obs_dtype=dtype, copy=copy
+        )
+        envs.reset(seed=0)
+        generator = torch.Generator().manual_seed(0)
+        box = ActionBox(envs.single_action_space)
+        return list(explore(envs, box, 20, lambda: torch.rand(3, 3, generator=generator)))
+
+    for kept, overwritten in zip(explored(True), explored(False), strict=True):
+        assert torch.equal(kept, overwritten)
 
 
 def test_noise_falls_along_a_line() -> None:

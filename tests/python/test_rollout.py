@@ -855,3 +855,6 @@ def test_last_infos_of_both_samplers() -> None:
     for name, values in inside.infos.items():
         torch.testing.assert_close(values, outside.infos[name], rtol=0, atol=0, equal_nan=True)
         assert torch.equal(values.isnan(), diverged)
+    alone = DeviceSampler(make(), 1, torch.device("cpu")).collect(act).episodes
+    assert alone.env_ids.tolist() == [1] and set(alone.infos) == set(inside.infos)
+    assert all(values.isnan().all() for values in alone.infos.values())
