@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import AutoresetMode
 
 
@@ -40,6 +41,15 @@ def autoreset_mode(value: Any) -> AutoresetMode:
         raise ValueError(
             f"autoreset_mode: expected {modes} or gymnasium's AutoresetMode, got {value!r}"
         ) from None
+
+
+def obs_dtype(value: Any) -> str:
+    """The name of a type of numbers; None, the environment's own: empty."""
+    try:
+        return "" if value is None else np.dtype(value).name
+    except TypeError:
+        message = f"obs_dtype: expected 'float64', 'float32' or None, got {value!r}"
+        raise TypeError(message) from None
 
 
 def engine(value: Any) -> str:

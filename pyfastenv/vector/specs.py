@@ -64,6 +64,12 @@ def resolve_xml_file(xml_file: str | os.PathLike[str]) -> str:
     )
 
 
+def lasting_xml_file(xml_file: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The same file whatever folder is the current one later; a bare name stays one."""
+    path = resolve_xml_file(xml_file)
+    return xml_file if Path(path).parent == Path(assets_dir()) else path
+
+
 def core_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The environment's keyword arguments as the core takes them."""
     result = dict(kwargs)

@@ -100,11 +100,12 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             first; an episode begins with its first one so many times. What gymnasium's
             ``FlattenObservation(FrameStackObservation(env, frame_stack))`` gives. None: the latest
             alone. Pictures have an option of their own, own tasks histories (docs/own_tasks.md).
-        **kwargs: The environment's own arguments (gymnasium's names and defaults), and those of
-            gymnasium's renderer: ``width``, ``height``, ``camera_id``, ``camera_name``,
-            ``default_camera_config``, ``max_geom``, ``visual_options``; ``film``, True for a floor
-            without an end under a robot that may leave; and ``renderer``, ``"auto"``,
-            ``"pyfastenv"`` or ``"mujoco"`` (docs/rendering.md).
+        **kwargs: The environment's own arguments (gymnasium's names and defaults; NumPy's numbers
+            count as Python's, whatever their type), and those of gymnasium's renderer: ``width``,
+            ``height``, ``camera_id``, ``camera_name``, ``default_camera_config``, ``max_geom``,
+            ``visual_options``; ``film``, True for a floor without an end under a robot that may
+            leave; and ``renderer``, ``"auto"``, ``"pyfastenv"`` or ``"mujoco"``
+            (docs/rendering.md).
     """
 
     metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -183,14 +184,17 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         self._seeds = _draw_seeds(self.num_envs)
         self._action_spaces: dict[int, gymnasium.Space[Any]] = {}
         try:
+            core_kwargs = specs.core_kwargs(kwargs)
+            if "xml_file" in kwargs:
+                self._arguments["xml_file"] = specs.lasting_xml_file(kwargs["xml_file"])
             self._core: _core.VectorEnv = self._make_core(
                 env_id=env_id,
-                kwargs=specs.core_kwargs(kwargs),
+                kwargs=core_kwargs,
                 assets_dir=specs.assets_dir(),
                 num_envs=self.num_envs,
                 num_threads=num_threads,
                 autoreset_mode=self.autoreset_mode.value,
-                obs_dtype="" if obs_dtype is None else np.dtype(obs_dtype).name,
+                obs_dtype=arguments.obs_dtype(obs_dtype),
                 max_episode_steps=max_episode_steps,
                 copy=bool(copy),
                 infos=bool(infos),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -21,6 +22,7 @@ from parity import MODES, assert_same, make_gymnasium, random_actions, step_both
 from scripts import run_script
 
 import pyfastenv
+from pyfastenv.vector.specs import resolve_xml_file
 
 SINGLE_IDS = [
     "pyfastenv/HalfCheetah-v5", "pyfastenv/Ant-v5", "pyfastenv/Hopper-v4", "pyfastenv/CartPole-v1",
@@ -529,6 +531,18 @@ def test_copies_go_on_from_where_the_original_is(way: str) -> None:
     envs.close()
     copied.step(np.zeros((3, 3), np.float32))
     assert not COPIES[way](envs).closed
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_copies_find_their_model_from_any_folder(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.xml").write_text(Path(resolve_xml_file("hopper.xml")).read_text())
+    monkeypatch.chdir(tmp_path)
+    envs = pyfastenv.make_vec("Hopper-v5", 2, xml_file="mine.xml")
+    envs.reset(seed=0)
+    monkeypatch.chdir("/")
+    step_both(COPIES[way](envs), envs, 5)
 
 
 def test_copies_have_their_tasks() -> None:
