@@ -95,6 +95,7 @@ def test_facts_name_each_setting_that_differs() -> None:
     for name, value in settings.items():
         after = facts(Pulled, **{name: value})
         assert before["its settings"] != after["its settings"], name
+        assert facts(Pulled, **{name: value}) == after
     assert facts(Pulled, observation_dict=False, model_fields=["site_pos"]) == before
     lasting = type("Pulled", (Pulled,), {"held": pyfastenv.memory(lasting=True)})
     assert facts(lasting)["its settings"] != before["its settings"]

@@ -204,7 +204,7 @@ class Program:
             *(task.control_every or 0, task.max_episode_steps or 0, bool(task.external_forces)),
             *(bool(task.up_to_date), task._resets_passively, bool(task.moves_mocap)),
             *(sorted(task.model_fields), np.dtype(task.action_dtype).name, bounds),
-            *(self.obs_views, sorted(task._fields.items())),
+            *(self.obs_views and self.obs_views.views, sorted(task._fields.items())),
         )
 
 
