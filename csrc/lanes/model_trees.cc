@@ -23,13 +23,13 @@ uint64_t TreeOf(const mjModel& m, int body) {
   return m.body_treeid[body] < 0 ? 0 : uint64_t{1} << m.body_treeid[body] % 64;
 }
 
-uint64_t TreesOfTendon(const mjModel& m, int tendon) {
+uint64_t TreesOfTendon(const mjModel& m, int tendon, bool own_coefficients) {
   uint64_t trees = 0;
   for (int k = m.tendon_adr[tendon]; k < m.tendon_adr[tendon] + m.tendon_num[tendon]; ++k) {
     const int object = m.wrap_objid[k];
     const int type = m.wrap_type[k];
     if (type == mjWRAP_JOINT) {
-      if (m.wrap_prm[k] != 0) trees |= TreeOf(m, m.jnt_bodyid[object]);
+      if (own_coefficients || m.wrap_prm[k] != 0) trees |= TreeOf(m, m.jnt_bodyid[object]);
     } else if (type == mjWRAP_SITE) {
       trees |= TreeOf(m, m.site_bodyid[object]);
     } else if (type != mjWRAP_PULLEY) {

@@ -16,7 +16,8 @@ std::vector<int> DofsThatMove(const mjModel& m, int body);
 uint64_t MaskOf(const std::vector<int>& dofs);
 /// The tree that a body belongs to; none for what is fixed. Of many trees, several have one bit.
 uint64_t TreeOf(const mjModel& m, int body);
-/// The trees along a tendon.
-uint64_t TreesOfTendon(const mjModel& m, int tendon);
+/// The trees that a tendon may move: those of a fixed one's coefficients but 0, or, where
+/// environments have `own_coefficients`, of all.
+uint64_t TreesOfTendon(const mjModel& m, int tendon, bool own_coefficients);
 
 }  // namespace pyfastenv::lanes

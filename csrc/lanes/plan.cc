@@ -561,9 +561,11 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const Boundin
 
 void Plan::SetConstrainedTrees(const mjModel& m) {
   uint64_t trees = 0;
+  const bool own = tables_.Varies(Number::wrap_prm);
   for (const Equality& equality : equalities_) trees |= equality.trees;
   for (const FrictionLoss& loss : friction_losses_) {
-    trees |= loss.tendon >= 0 ? TreesOfTendon(m, loss.tendon) : TreeOf(m, m.dof_bodyid[loss.dof]);
+    trees |=
+        loss.tendon >= 0 ? TreesOfTendon(m, loss.tendon, own) : TreeOf(m, m.dof_bodyid[loss.dof]);
   }
   for (const Limit& limit : limits_) trees |= limit.trees;
   for (const Pair& pair : pairs_) trees |= pair.trees;

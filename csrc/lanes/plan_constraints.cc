@@ -14,8 +14,8 @@ bool Turns(const mjModel& m, int site) {
          m.site_sameframe[site] != mjSAMEFRAME_BODYROT;
 }
 
-// `with_dofs`: lanes make its rows.
-Equality MakeEquality(const mjModel& m, int i, bool with_dofs) {
+// `with_dofs`: lanes make its rows. `own_coefficients`: of TreesOfTendon.
+Equality MakeEquality(const mjModel& m, int i, bool with_dofs, bool own_coefficients) {
   Equality e{};
   const int object1 = m.eq_obj1id[i], object2 = m.eq_obj2id[i];
   std::copy_n(m.eq_data + ptrdiff_t{mjNEQDATA} * i, Equality::kData, e.data);
@@ -27,7 +27,8 @@ Equality MakeEquality(const mjModel& m, int i, bool with_dofs) {
     e.object2 = object2;
     for (const int object : {object1, object2}) {
       if (object < 0) continue;
-      e.trees |= joints ? TreeOf(m, m.jnt_bodyid[object]) : TreesOfTendon(m, object);
+      e.trees |=
+          joints ? TreeOf(m, m.jnt_bodyid[object]) : TreesOfTendon(m, object, own_coefficients);
       if (joints) continue;
       (object == object1 ? e.length1 : e.length2) = m.tendon_length0[object];
       e.tendon_inverse_weight += m.tendon_invweight0[object];
@@ -61,7 +62,7 @@ void Plan::AddEqualities(const mjModel& m) {
   if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_EQUALITY)) return;
   Tables& t = tables_;
   for (int i = 0; i < m.neq; ++i) {
-    Equality e = MakeEquality(m, i, !t.asks_for_constraints);
+    Equality e = MakeEquality(m, i, !t.asks_for_constraints, t.Varies(Number::wrap_prm));
     e.first_row = t.num_equality_rows;
     t.num_equality_rows += e.num_rows;
     e.softness = derivation_.AddFixedSoftness(t, m.eq_solref + ptrdiff_t{mjNREF} * i,
@@ -81,7 +82,8 @@ void Plan::AddFrictionLosses(const mjModel& m) {
     friction_losses_.push_back({i, -1, derivation_.AddDofSoftness(tables_, i), 0, 0});
   }
   for (int i = 0; i < m.ntendon && !off; ++i) {
-    if (m.tendon_frictionloss[i] <= 0 || TreesOfTendon(m, i) == 0) continue;
+    if (m.tendon_frictionloss[i] <= 0 || TreesOfTendon(m, i, tables_.Varies(Number::wrap_prm)) == 0)
+      continue;
     const int softness =
         derivation_.AddFixedSoftness(tables_, m.tendon_solref_fri + ptrdiff_t{mjNREF} * i,
                                      m.tendon_solimp_fri + ptrdiff_t{mjNIMP} * i);
@@ -107,11 +109,12 @@ void Plan::AddLimits(const mjModel& m) {
     limits_.push_back(limit);
   }
   for (int i = 0; i < m.ntendon && !off; ++i) {
-    if (!m.tendon_limited[i] || TreesOfTendon(m, i) == 0) continue;
+    const uint64_t trees = TreesOfTendon(m, i, tables_.Varies(Number::wrap_prm));
+    if (!m.tendon_limited[i] || trees == 0) continue;
     Limit limit{};
     limit.kind = LimitKind::kTendon;
     limit.tendon = i;
-    limit.trees = TreesOfTendon(m, i);
+    limit.trees = trees;
     limit.softness =
         derivation_.AddFixedSoftness(tables_, m.tendon_solref_lim + ptrdiff_t{mjNREF} * i,
                                      m.tendon_solimp_lim + ptrdiff_t{mjNIMP} * i);

@@ -148,6 +148,23 @@ def test_own_model_file(tmp_path: pathlib.Path) -> None:
     assert not np.array_equal(envs.step(actions)[0], default.step(actions)[0])
 
 
+@pytest.mark.parametrize("when", [0, 3])
+@pytest.mark.parametrize("env_id", ["Humanoid-v5", "Humanoid-v4"])
+def test_masses_count_from_the_next_step_on(env_id: str, when: int) -> None:
+    envs = pyfastenv.make_vec(env_id, 3)
+    twins = gymnasium.make_vec(env_id, 3, vectorization_mode="sync")
+    assert_same(envs.reset(seed=0), twins.reset(seed=0))
+    masses = envs.get_model_field("body_mass")
+    masses[:, 2] *= [2.0, 3.0, 4.0]
+    actions = np.full((3, 17), 0.1, np.float32)
+    for step in range(6):
+        if step == when:
+            envs.set_model_field("body_mass", masses)
+            for twin, mass in zip(twins.envs, masses, strict=True):
+                twin.unwrapped.model.body_mass[:] = mass
+        assert_same(envs.step(actions), twins.step(actions))
+
+
 @pytest.mark.parametrize("engine", ["auto", "mujoco"])
 @pytest.mark.parametrize("env_id", ["Humanoid-v5", "HumanoidStandup-v5"])
 def test_a_model_without_tendons(tmp_path: pathlib.Path, env_id: str, engine: str) -> None:

@@ -585,6 +585,42 @@ def test_sleep_needs_data_of_its_own_whatever_asks_for_it() -> None:
     assert batch.status.tolist() == [0, 0] and batch.error(1) == ""
 
 
+@pytest.mark.parametrize("solver", ["Newton", "PGS", "CG"])
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        '<tendon><fixed name="t" limited="true" range="-.1 .1">{}</fixed></tendon>',
+        '<tendon><fixed name="t" frictionloss=".1">{}</fixed></tendon>',
+        '<tendon><fixed name="t">{}</fixed></tendon><equality><tendon tendon1="t"/></equality>',
+    ],
+    ids=["limit", "friction", "equality"],
+)
+def test_a_coefficient_that_was_zero_binds_another_tree(constraint: str, solver: str) -> None:
+    wraps = '<joint joint="a" coef="1"/><joint joint="c" coef="0"/>'
+    bodies = "".join(
+        f'<body><joint name="{name}" type="slide" axis="1 0 0"/><geom size=".1"/></body>'
+        for name in "ac"
+    )
+    model = from_text(
+        f'<mujoco><option solver="{solver}"/><default><geom contype="0" conaffinity="0"/>'
+        f"</default><worldbody>{bodies}</worldbody>{constraint.format(wraps)}</mujoco>"
+    )
+    assert physics.lanes_refusal(model) is None
+    batch = physics.Batch(model, 8, 1)
+    coefficients = batch.expand("wrap_prm")
+    for _ in range(60):
+        batch.step(nstep=300)  # at rest, where a trial finds nothing
+    coefficients[:, 1] = np.linspace(-1.0, -0.5, 8)
+    batch.qvel[:, 1] = 1.0
+    start = batch.state.copy()
+    batch.step(nstep=200)
+    for i in range(8):
+        own, data = batch.get_model(i), mujoco.MjData(model)
+        mujoco.mj_setState(own, data, start[i], STATE.mjSTATE_INTEGRATION)
+        mujoco.mj_step(own, data, 200)
+        assert_bits(batch.qvel[i], data.qvel)
+
+
 def test_energies_that_a_sensor_shows_need_data_of_their_own() -> None:
     model = from_text(CART_POLE.replace("</mujoco>", "<sensor><e_kinetic/></sensor></mujoco>"))
     batch = physics.Batch(model, 2, 1)

@@ -1,4 +1,6 @@
 // Humanoid-v5 and -v4: gymnasium/envs/mujoco/humanoid_v{5,4}.py.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "envs/mujoco/humanoid_body.h"
@@ -15,7 +17,7 @@ class Humanoid final : public MujocoEnv {
                    .frame_skip = 5,
                    .reset_noise_scale = params.GetScale("reset_noise_scale", 1e-2),
                    .reads = {.fields = HumanoidObservation::Reads({Field::xipos}, version)},
-                   .cache_size = 2,
+                   .cache_per_body = 2,
                    .min_nq = 3,
                    .min_nv = 6}),
         v5_(version == GymVersion::kV5),
@@ -48,12 +50,12 @@ class Humanoid final : public MujocoEnv {
   }
 
   StepResult StepTask(const Action& action, InfoRow info) override {
-    const double x_before = cache()[0];
-    const double y_before = cache()[1];
+    const Place before = MassCenter();
     Simulate(action);
     UpdateCache();
-    const double x_velocity = (cache()[0] - x_before) / dt();
-    const double y_velocity = (cache()[1] - y_before) / dt();
+    const Place after = MassCenter();
+    const double x_velocity = (after[0] - before[0]) / dt();
+    const double y_velocity = (after[1] - before[1]) / dt();
     const bool healthy = healthy_z_range_.first < qpos()[2] && qpos()[2] < healthy_z_range_.second;
     const double forward_reward = forward_reward_weight_ * x_velocity;
     // v4 pays the reward of health for the last step too
@@ -78,35 +80,44 @@ class Humanoid final : public MujocoEnv {
   }
 
   void PositionInfo(InfoRow info) const override {
-    const double* position = v5_ ? qpos() : cache();
+    const Place position = v5_ ? Place{qpos()[0], qpos()[1]} : MassCenter();
     info[x_position_] = position[0];
     info[y_position_] = position[1];
-    info[distance_from_origin_] = npy::Norm(position, 2);
+    info[distance_from_origin_] = npy::Norm(position.data(), 2);
     if (v5_) tendons_.Write(data(), info);
   }
 
-  // mass_center(): np.einsum('b,bj->j', body_mass, xipos) / body_mass.sum()
+  // bodies' places, whose masses may be others by the next step
   void UpdateCache() override {
+    for (int b = 0; b < model().nbody; ++b) std::copy_n(data().xipos + 3 * b, 2, cache() + 2 * b);
+  }
+
+  void Observe(double* obs) const override { observation_.Write(model(), data(), obs); }
+
+ private:
+  using Place = std::array<double, 2>;
+
+  // mass_center(): np.einsum('b,bj->j', body_mass, xipos) / body_mass.sum()
+  Place MassCenter() const {
+    Place center{};
     const mjtNum* mass = model().body_mass;
     const double total =
         npy::PairwiseSum<double>([mass](ptrdiff_t b) { return mass[b]; }, 0, model().nbody);
     for (int j = 0; j < 2; ++j) {
       double sum = 0.0;
       for (int b = 0; b < model().nbody; ++b) {
-        const double x = data().xipos[3 * b + j];
+        const double x = cache()[2 * b + j];
 #if defined(__aarch64__)
         sum = std::fma(mass[b], x, sum);  // einsum's vector loop there is fused
 #else
         sum += mass[b] * x;
 #endif
       }
-      cache()[j] = sum / total;
+      center[static_cast<size_t>(j)] = sum / total;
     }
+    return center;
   }
 
-  void Observe(double* obs) const override { observation_.Write(model(), data(), obs); }
-
- private:
   double ContactCost() const {
     const double cost =
         contact_cost_weight_ * npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody);

@@ -49,7 +49,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       dt_(model().opt.timestep * frame_skip_),
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
-      cache_(static_cast<size_t>(robot.cache_size)),
+      cache_(static_cast<size_t>(robot.cache_size + robot.cache_per_body * model().nbody)),
       num_mocap_(robot.moves_mocap ? static_cast<size_t>(model().nmocap) : 0),
       asked_(static_cast<size_t>(model().nu) + 7 * num_mocap_),
       engine_(models.engine()),

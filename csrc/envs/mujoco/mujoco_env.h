@@ -77,6 +77,7 @@ class MujocoEnv : public Environment {
     int control_every = 0;         // substeps under one control; 0: all of a step
     std::string refusal = {};      // why lanes cannot do this task; empty: they may
     int cache_size = 0;
+    int cache_per_body = 0;                 // more of it, by the model's bodies
     std::vector<OwnField> own_fields = {};  // of the model, in the cache, side by side
     bool v4_takes_xml_file = false;
     // the least that a user's model must have for the task's formulas to make sense
