@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastenv.runs.folder import CONFIG, RESULT, read_facts
+from pyfastenv.runs.folder import CONFIG, EARLIER, RESULT, read_facts
 from pyfastenv.runs.lock import is_held
 from pyfastenv.runs.logger import METRICS, Row, read_metrics
 from pyfastenv.runs.progress import duration
@@ -166,6 +166,8 @@ def find_runs(folder: Path) -> tuple[list[Run], list[str]]:
         raise FileNotFoundError(f"{folder}: there is no such folder")
     runs, problems = [], []
     for path in sorted(folder.rglob(CONFIG)):
+        if any(part.startswith(EARLIER) for part in path.relative_to(folder).parts):
+            continue  # what auto_resume set aside is no seed of its own
         try:
             runs.append(read_run(path.parent))
         except ValueError as error:

@@ -41,7 +41,7 @@ from pyfastenv.runs.errors import (
 )
 from pyfastenv.runs.evaluation import env_kwargs, evaluate, make_eval_envs
 from pyfastenv.runs.folder import Start
-from pyfastenv.runs.logger import MetricLogger
+from pyfastenv.runs.logger import METRICS, MetricLogger, read_metrics
 from pyfastenv.runs.progress import duration, make_progress
 from pyfastenv.runs.registry import ALGORITHMS
 from pyfastenv.runs.seeds import Stream
@@ -254,6 +254,8 @@ class _Session:
         self.eval_envs = self._make_eval_envs()
         if start.step is not None:
             run_folder.adopt(start)
+            if (self.folder / METRICS).is_file():
+                read_metrics(self.folder)  # before anything goes: what cannot be read is refused
             self.checkpoints.discard_after(start.step)
             self.checkpoints.prune(start.step)
         self.best_return = self._best_until(start.step or 0)

@@ -12,6 +12,7 @@ from pyfastenv import cli
 from pyfastenv.algorithms import distillation, ppo, recurrent_ppo, sac
 from pyfastenv.algorithms.distillation.spec import distillation_loss
 from pyfastenv.runs import checkpoint, saved
+from pyfastenv.runs.errors import CheckpointError
 
 TASK = "dict_tasks:Blurred"
 TRUTH = {"policy": "truth", "critic": "truth"}
@@ -102,6 +103,21 @@ def test_teachers_that_do_not_fit_are_named(tmp_path: Path) -> None:
     ppo.train(small("ppo", env_id="dict_tasks:Asymmetric", run_dir=tmp_path / "order"))
     with pytest.raises(ValueError, match=r"teacher: .* saw observations of .*Reordered at other"):
         small("distillation", env_id="dict_tasks:Reordered", teacher=tmp_path / "order").check()
+
+
+def test_a_teacher_that_has_trained_on_is_told(tmp_path: Path) -> None:
+    teacher, student = tmp_path / "teacher", tmp_path / "student"
+    shared = {"env_id": TASK, **LEARNS}
+    of_teacher = {"env_kwargs": {"observation_dict": TRUTH}, "anneal": False, **shared}
+    ppo.train(small("ppo", run_dir=teacher, total_steps=1_600, keep_checkpoints=9, **of_teacher))
+    (first,) = (teacher / "checkpoints").glob("step_*.pt")
+    options = {"run_dir": student, "total_steps": 1_600, **shared}
+    distillation.train(small("distillation", teacher=teacher, **options))
+    ppo.train(saved.resumed_config(teacher, total_steps=2_400))
+    with pytest.raises(CheckpointError, match="has trained on, and is not what the run has learn"):
+        distillation.train(saved.resumed_config(student, total_steps=2_400))
+    config = saved.resumed_config(student, total_steps=2_400, teacher=first)
+    assert distillation.train(config).global_step == 2_400
 
 
 def test_a_teacher_of_another_algorithm_will_do(tmp_path: Path) -> None:

@@ -409,6 +409,18 @@ def test_what_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     assert list(tmp_path.iterdir()) == []
 
 
+@guesses
+def test_a_resume_that_is_refused_leaves_everything(tmp_path: Path) -> None:
+    run(Guess, Config(run_dir=tmp_path / "run"))
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace("\n", "\nxx\n", 1))
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("[!.]*.*")}
+    oldest = CheckpointDir(tmp_path / "run" / "checkpoints").paths()[0]
+    with pytest.raises(ValueError, match=r"metrics\.jsonl, line 2: not a row of metrics"):
+        run(Guess, Config(resume=oldest))
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("[!.]*.*")} == before
+
+
 def test_an_append_is_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
 

@@ -139,6 +139,12 @@ def test_a_setting_of_another_type_does_not_hide_other_runs(folder: Path) -> Non
     assert len(found) == 3 and problems == [f"{path}: total_steps: got '1e6'"]
 
 
+def test_what_was_set_aside_is_no_run_of_its_own(folder: Path) -> None:
+    aside = make_run(folder / "a1" / "earlier-1")
+    assert len(runs.find_runs(folder)[0]) == 4
+    assert [run.folder for run in runs.find_runs(aside)[0]] == [aside]
+
+
 def test_damaged_losses_do_not_hide_other_runs(folder: Path) -> None:
     path = folder / "a2" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "own_losses": 3}))

@@ -9,6 +9,7 @@ as it began: PPO goes on from it by ``--from``.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs import saved
 from pyfastenv.runs.errors import CheckpointError
 from pyfastenv.runs.folder import load_checkpoint
-from pyfastenv.runs.options import POSITIVE_OR_INFINITE, at_least, check_fixed
+from pyfastenv.runs.options import MAY_DIFFER, POSITIVE_OR_INFINITE, at_least, check_fixed
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed
@@ -50,7 +51,7 @@ class Config(ActorValueConfig):
     algorithm: ClassVar[str] = "distillation"
     presets = {}
 
-    teacher: Path | None = None
+    teacher: Path | None = field(default=None, metadata=MAY_DIFFER)
     """The run folder, or checkpoint file, whose policy is learned from."""
     loss: Literal["mse", "huber", "nll"] = "mse"
     """Squared errors of the student's means beside the teacher's actions, Huber's, or the negative
@@ -169,6 +170,30 @@ class Distillation(ActorValue[Config]):
     def teacher(self) -> TorchPolicy:
         """The teacher, on the learner's device."""
         return read_teacher(self.config.teacher, self.envs).to(self.device)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the training goes on from, but for the teacher."""
+        return {**super().state_dict(), "teacher": self._teacher_digest}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`.
+
+        Raises:
+            CheckpointError: The teacher is another one now, or a part is missing.
+        """
+        if state.get("teacher", self._teacher_digest) != self._teacher_digest:
+            raise CheckpointError(
+                f"teacher: {self.config.teacher} has trained on, and is not what the run has "
+                "learned from; name that checkpoint"
+            )
+        super().load_state_dict(state)
+
+    @cached_property
+    def _teacher_digest(self) -> str:
+        tensors = self.teacher.state_dict().values()
+        return hashlib.sha256(
+            b"".join(each.cpu().numpy().tobytes() for each in tensors)
+        ).hexdigest()
 
     def learn(self, batch: RolloutBatch) -> dict[str, float]:
         """Passes over the batch, with what the teacher would have done."""
