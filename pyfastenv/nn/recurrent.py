@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -81,11 +82,26 @@ class RecurrentPolicy(TorchPolicy):
 
     def reset(self, env_ids: Any = None) -> None:
         """Forgets what was seen in these environments; None: in all, of which there may be others
-        from now on."""
-        if env_ids is None:
+        from now on.
+
+        Raises:
+            ValueError: There are no such environments.
+        """
+        if env_ids is None or self._state is None:
             self._state = None
-        elif self._state is not None:
-            self._state[torch.as_tensor(env_ids, device=self._state.device)] = 0.0
+            return
+        ids, count = torch.as_tensor(env_ids).cpu().numpy(), len(self._state)
+        if ids.dtype == bool:
+            ids = np.flatnonzero(ids) if ids.shape == (count,) else np.array([count])
+        elif ids.size == 0:
+            return
+        if ids.dtype.kind not in "iu" or ((ids < 0) | (ids >= count)).any():
+            raise ValueError(
+                f"env_ids: expected integers from 0 to {count - 1}, or {count} bool, got {env_ids}"
+            )
+        state = self._state.clone()  # which a copy (as_greedy) may have, too
+        state[torch.from_numpy(ids.astype(np.int64))] = 0.0
+        self._state = state
 
     def _evaluate(self, obs: Tensor) -> Tensor:
         if self._state is None:

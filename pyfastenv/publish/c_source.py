@@ -15,7 +15,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 # x is an element of a layer's output
 _ACTIVATIONS: dict[type[nn.Module], str] = {
     nn.Tanh: "tanhf(x)",
-    nn.ReLU: "x > 0.0F ? x : 0.0F",
+    nn.ReLU: "x < 0.0F ? 0.0F : x",
     nn.ELU: "x > 0.0F ? x : expm1f(x)",
     nn.SiLU: "x / (1.0F + expf(-x))",
     nn.Identity: "x",
@@ -29,6 +29,14 @@ static void affine(const float* in, int num_in, const float* weight, const float
   for (int i = 0; i < num_in; ++i) {
     for (int j = 0; j < num_out; ++j) out[j] += in[i] * weight[i * num_out + j];
   }
+}
+"""
+
+
+_CLAMP = """\
+/* NaN stays NaN */
+static float clampf(float x, float low, float high) {
+  return x < low ? low : x > high ? high : x;
 }
 """
 
@@ -71,13 +79,15 @@ def c_source(policy: TorchPolicy, title: str) -> str:
     lines += ["", _LAYER]
     if len(linears) > 1:
         lines += [f"static float activate(float x) {{ return {_ACTIVATIONS[activation]}; }}", ""]
+    if policy.obs_clip > 0.0 or (policy.clip_actions and policy.distribution == "gaussian"):
+        lines += [_CLAMP]
     lines += ["void act(const float* obs, action* out) {"]
     widest = max(sizes)
     lines += [f"  float a[{widest}], b[{widest}];"]
     value = "(obs[i] - obs_mean[i]) * obs_scale[i]" if normalised else "obs[i]"
     if policy.obs_clip > 0.0:
         clip = _number(policy.obs_clip)
-        value = f"fminf(fmaxf({value}, -{clip}), {clip})"
+        value = f"clampf({value}, -{clip}, {clip})"
     lines += [f"  for (int i = 0; i < kObsSize; ++i) a[i] = {value};"]
     here, there = "a", "b"
     for i, (num_in, num_out) in enumerate(pairwise(sizes)):
@@ -103,7 +113,7 @@ def _choice(policy: TorchPolicy, outputs: str, num_outputs: int) -> list[str]:
     if policy.distribution == "gaussian":
         value = f"{outputs}[i]"
         if policy.clip_actions:
-            value = f"fminf(fmaxf({value}, low[i]), high[i])"
+            value = f"clampf({value}, low[i], high[i])"
         return [loop, f"    out[i] = {value};", "  }"]
     return [
         loop,

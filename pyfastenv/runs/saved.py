@@ -143,7 +143,7 @@ class SavedPolicy:
             NoSuchPolicyError: No such policy.
             TypeError: The algorithm's policies are of a kind of their own.
         """
-        policies = self._torch_policies
+        policies, policy_id = self._torch_policies, integer("policy_id", policy_id)
         if not 0 <= policy_id < len(policies):
             raise NoSuchPolicyError(
                 f"policy_id: expected 0 to {len(policies) - 1}, got {policy_id}"

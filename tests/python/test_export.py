@@ -76,16 +76,20 @@ def test_c_without_dependencies(name: str, runs: dict[str, Path], tmp_path: Path
     space = policy.spaces[0]
     obs = np.random.default_rng(0).normal(size=space.shape).astype(np.float32)
     numbers = ", ".join(f"{float(x).hex()}F" for x in obs)
+    unknown = np.full_like(obs, np.nan)
     (tmp_path / "main.c").write_text(
-        f'#include "policy.c"\n#include <stdio.h>\nint main(void) {{\n  const float obs[] = '
-        f"{{{numbers}}};\n  action out[kActionSize];\n  act(obs, out);\n  for (int i = 0; i < "
-        'kActionSize; ++i) printf("%.9g\\n", (double)out[i]);\n  return 0;\n}\n'
+        f'#include "policy.c"\n#include <stdio.h>\nint main(void) {{\n  float obs[] = '
+        f"{{{numbers}}};\n  action out[kActionSize];\n  for (int k = 0; k < 2; ++k) {{\n    "
+        "act(obs, out);\n    for (int i = 0; i < kActionSize; ++i) "
+        'printf("%.9g\\n", (double)out[i]);\n    '
+        "for (int i = 0; i < kObsSize; ++i) obs[i] = NAN;\n  }\n  return 0;\n}\n"
     )
     command = ["cc", "-O2", "-std=c99", str(tmp_path / "main.c"), "-o", str(tmp_path / "a"), "-lm"]
     subprocess.run(command, check=True)
     done = subprocess.run([str(tmp_path / "a")], check=True, capture_output=True, text=True)
-    found = np.array(done.stdout.split(), np.float64)
+    found, of_nothing = np.array(done.stdout.split(), np.float64).reshape(2, -1)
     np.testing.assert_allclose(found, np.atleast_1d(policy.act(obs)), rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(of_nothing, np.atleast_1d(policy.act(unknown)))
 
 
 @pytest.mark.parametrize("name", ["discrete", "own", "flashsac"])

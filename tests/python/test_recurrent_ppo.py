@@ -134,6 +134,17 @@ def test_a_saved_policy_remembers_until_it_is_reset(tmp_path: Path) -> None:
     again = outputs(0)
     np.testing.assert_allclose(again[1], first[1], atol=1e-6)
     assert not np.allclose(again[[0, 2]], first[[0, 2]], atol=1e-6)
+    for none in ([], np.zeros(3, bool)):
+        policy.reset(none)
+    greedy = policy.as_torch().as_greedy()
+    before = policy.as_torch()._state
+    greedy.reset([False, True, False])  # a copy's memory is its own
+    assert policy.as_torch()._state is before and before[1].any()
+    for wrong in ([3], [-1], [0.5], [True]):
+        with pytest.raises(ValueError, match="env_ids: expected integers from 0 to 2, or 3 bool"):
+            policy.reset(wrong)
+    with pytest.raises(TypeError, match=r"policy_id: expected an integer, got 0\.5"):
+        policy.act(obs[0], policy_id=0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"obs: expected 3 of them, as many as since reset\(\)"):
         policy.act(obs[0, :2])
     policy.reset()
