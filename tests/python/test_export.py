@@ -221,7 +221,7 @@ def test_a_file_that_does_something_else_is_told(
         return (
             c_source(policy, title)
             .replace("tanhf(x)", "x")
-            .replace("x > 0.0F ? x", "x + 1.0F > 0.0F ? x + 1.0F")
+            .replace("x < 0.0F ? 0.0F : x", "x + 1.0F")
         )
 
     monkeypatch.setattr(exporting, "c_source", broken)

@@ -1,7 +1,8 @@
-"""What methods that stay plain Python do, as text: it changes with what they do."""
+"""Methods that stay plain Python, as text that changes with what they do."""
 
 from __future__ import annotations
 
+import dis
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -15,8 +16,9 @@ def plain_code(owner: type, names: Iterable[str]) -> str:
     """Describes methods of a class, and the user's functions that these call.
 
     Bytecode, constants, defaults, closures, and the numbers and functions that are globals or the
-    class's are in it; places in files, documentation and what other objects hold are not. It is the
-    same in another process of the same Python.
+    class's are in it; places in files, documentation, and what lists, dicts, other objects and
+    globals that the functions assign hold, which may move as they run, are not. It is the same in
+    another process of the same Python.
 
     Args:
         owner: The class.
@@ -34,7 +36,8 @@ def plain_code(owner: type, names: Iterable[str]) -> str:
         used = [name for code in codes for name in code.co_names]
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         values = [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        values += [function.__globals__.get(name) for name in used]
+        assigned = {name for code in codes for name in _assigned(code)}
+        values += [function.__globals__.get(name) for name in used if name not in assigned]
         texts += [f"{code.co_code!r}{code.co_names}{_constants(code, function)}" for code in codes]
         texts += map(_text, values)
         called = [each for each in values if isinstance(each, types.FunctionType)]
@@ -60,20 +63,23 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(each)
 
 
+def _assigned(code: types.CodeType) -> Iterator[str]:
+    """The globals that a function's code assigns."""
+    return (each.argval for each in dis.get_instructions(code) if each.opname == "STORE_GLOBAL")
+
+
 def _constants(code: types.CodeType, function: types.FunctionType) -> str:
     return "".join(_text(each) for each in code.co_consts if each != function.__doc__)
 
 
 def _text(value: Any) -> str:
-    """A value in text: numbers and what is made of them; of other objects the type."""
+    """A value in text: numbers, tuples and arrays of them; of other objects the type."""
     if isinstance(value, np.ndarray):
         return repr((value.dtype.str, value.shape, value.tobytes()))
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return f"({','.join(map(_text, value))})"
-    if isinstance(value, frozenset | set):
+    if isinstance(value, frozenset):
         return f"({','.join(sorted(map(_text, value)))})"
-    if isinstance(value, dict):
-        return _text(list(value.items()))
     if isinstance(value, bool | int | float | complex | str | bytes | np.generic | None):
         return repr(value)
     return type(value).__qualname__
