@@ -21,7 +21,7 @@ from pyfastenv.tasks.language.batch import BatchFunctions
 from pyfastenv.vector.rows import info_columns
 
 # an info of steps alone, without a meaning: its mask says which rows have stepped
-STEPPED = ("_stepped", False, "int64", 0)
+STEPPED = ("_stepped", False, "int64", None)
 _MASK = "__stepped"
 # what is there without ``infos``
 _ALWAYS = ("final_obs", "final_info", "diverged", "env_id")
