@@ -371,10 +371,9 @@ def _recordable(name: str, value: Any) -> Any:
     """
     if name == "xml_file" and isinstance(value, str | os.PathLike):
         try:
-            path = Path(specs.resolve_xml_file(value))
+            return specs.lasting_xml_file(value)
         except FileNotFoundError:  # said by check()
             return os.fspath(value)
-        return path.name if path.parent == Path(specs.assets_dir()) else str(path)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, np.ndarray | np.generic):

@@ -19,14 +19,9 @@ from pyfastenv.errors import EnvError
 from pyfastenv.sampling.obs_groups import named_components
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, infos_of_rows
 from pyfastenv.sampling.staging import TorchVectorEnv
+from pyfastenv.vector.rows import NOT_OWN
 from pyfastenv.vector.vector_env import FastVectorEnv
 
-_NO_INFOS = (
-    "final_obs",
-    "final_info",
-    "diverged",
-    "env_id",
-)  # entries that no environment has made
 # obs (N, obs_size) -> actions as drawn, their log-probs (N,), actions for the environments
 Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
@@ -178,5 +173,5 @@ def _numbers(infos: Mapping[str, Any], env_id: Any) -> dict[str, float]:
 
 def _nothing(infos: Mapping[str, Any]) -> dict[str, float]:
     """NaN for each of a step's infos that is one number."""
-    names = [name for name in infos if f"_{name}" in infos and name not in _NO_INFOS]
+    names = [name for name in infos if f"_{name}" in infos and name not in NOT_OWN]
     return {name: math.nan for name in names if infos[name].ndim == 1}

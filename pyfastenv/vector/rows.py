@@ -22,6 +22,8 @@ _POOL_ARGUMENTS = (
     *("num_envs", "num_threads", "autoreset_mode", "max_episode_steps"),
     *("vectorization_mode", "vector_kwargs", "wrappers"),
 )
+# entries of infos that no environment makes, there without ``infos``, too
+NOT_OWN = ("final_obs", "final_info", "diverged", "env_id")
 
 
 def info_columns(rows: Sequence[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:

@@ -64,10 +64,15 @@ def resolve_xml_file(xml_file: str | os.PathLike[str]) -> str:
     )
 
 
-def lasting_xml_file(xml_file: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The same file whatever folder is the current one later; a bare name stays one."""
-    path = resolve_xml_file(xml_file)
-    return xml_file if Path(path).parent == Path(assets_dir()) else path
+def lasting_xml_file(xml_file: str | os.PathLike[str]) -> str:
+    """Names the same file whatever folder is the current one later: by its absolute path, or, if it
+    is one of gymnasium's models, by its bare name.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    path = Path(resolve_xml_file(xml_file))
+    return path.name if path.parent == Path(assets_dir()) else str(path)
 
 
 def core_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:

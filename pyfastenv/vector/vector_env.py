@@ -186,7 +186,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         try:
             core_kwargs = specs.core_kwargs(kwargs)
             if "xml_file" in kwargs:
-                self._arguments["xml_file"] = specs.lasting_xml_file(kwargs["xml_file"])
+                self._arguments["xml_file"] = specs.lasting_xml_file(core_kwargs["xml_file"])
             self._core: _core.VectorEnv = self._make_core(
                 env_id=env_id,
                 kwargs=core_kwargs,

@@ -7,7 +7,6 @@ import linecache
 import os
 import time
 import types
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks.language.spelling import nested_codes
 
 _BEGUN = time.time()  # before any task was imported
 
@@ -91,17 +91,9 @@ def _is_still_there(code: types.CodeType, filename: str) -> bool:
     with suppress(OSError):
         if os.stat(filename).st_mtime > _BEGUN:
             text = "".join(linecache.getlines(filename))
-            found = _codes_in(compile(text, filename, "exec", dont_inherit=True))
+            found = nested_codes(compile(text, filename, "exec", dont_inherit=True))
             return _without_places(code) in map(_without_places, found)
     return True
-
-
-def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """All code objects below one."""
-    for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield each
-            yield from _codes_in(each)
 
 
 def _without_places(code: types.CodeType) -> types.CodeType:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.tasks.language.places import is_users
+from pyfastenv.tasks.language.spelling import nested_codes
 
 
 def plain_code(owner: type, names: Iterable[str]) -> str:
@@ -24,15 +25,15 @@ def plain_code(owner: type, names: Iterable[str]) -> str:
         owner: The class.
         names: Of its methods; those that it does not have are left out.
     """
-    seen: dict[types.FunctionType, None] = {}
+    seen: set[types.FunctionType] = set()
     waiting = [method for name in names for method in _methods(owner, name)]
     texts = []
     while waiting:
         function = waiting.pop()
         if function in seen:
             continue
-        seen[function] = None
-        codes = list(_codes(function.__code__))
+        seen.add(function)
+        codes = list(nested_codes(function.__code__))
         used = [name for code in codes for name in code.co_names]
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         values = [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
@@ -53,14 +54,6 @@ def _methods(owner: type, name: str) -> Iterator[types.FunctionType]:
         function = getattr(member, "__func__", member)  # of a static or a class method
         if isinstance(function, types.FunctionType):
             yield function
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """A function's code and that of the functions in it."""
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield from _codes(each)
 
 
 def _assigned(code: types.CodeType) -> Iterator[str]:

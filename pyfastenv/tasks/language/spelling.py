@@ -113,11 +113,12 @@ def _codes(groups: Iterable[Iterable[Any]]) -> Iterator[types.CodeType]:
     for value in (value for group in groups for value in group):
         function = getattr(value, "__func__", getattr(value, "fget", value))
         if isinstance(function, types.FunctionType):
-            yield from _nested(inspect.unwrap(function).__code__)
+            yield from nested_codes(inspect.unwrap(function).__code__)
 
 
-def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+def nested_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A code object, and those of the functions in it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _nested(constant)
+            yield from nested_codes(constant)

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from pyfastenv import _core
 from pyfastenv.errors import EnvError
 from pyfastenv.tasks.language.batch import BatchFunctions
-from pyfastenv.vector.rows import info_columns
+from pyfastenv.vector.rows import NOT_OWN, info_columns
 
 # an info of steps alone, without a meaning: its mask says which rows have stepped
 STEPPED = ("_stepped", False, "int64", None)
 _MASK = "__stepped"
-# what is there without ``infos``
-_ALWAYS = ("final_obs", "final_info", "diverged", "env_id")
 
 
 class BatchedCore:
@@ -182,7 +180,7 @@ class BatchedCore:
         ids = infos["env_id"] if "env_id" in infos else np.arange(len(raw))
         if len(rows) > 0:
             before = rewards[rows], terminations[rows]
-            columns = {n: v[rows] for n, v in infos.items() if n.removeprefix("_") not in _ALWAYS}
+            columns = {n: v[rows] for n, v in infos.items() if n.removeprefix("_") not in NOT_OWN}
             columns = {n: v for n, v in columns.items() if not n.startswith("_")}
             given = actions(infos)[rows]
             now, ends, added = self._functions.finish(raw[rows], given, *before, columns)
@@ -198,7 +196,7 @@ class BatchedCore:
             noted["infos"] = {  # those that are numbers
                 name: np.where(infos[f"_{name}"], values, np.nan)
                 for name, values in infos.items()
-                if not name.startswith("_") and name not in _ALWAYS and values.ndim == 1
+                if not name.startswith("_") and name not in NOT_OWN and values.ndim == 1
             }
         ended = terminations | truncations
         if not (self._same_step and ended.any()):
@@ -235,7 +233,7 @@ class BatchedCore:
             return infos
         if "final_info" in infos:
             infos["final_info"] = {}
-        return {n: v for n, v in infos.items() if n.removeprefix("_") in _ALWAYS}
+        return {n: v for n, v in infos.items() if n.removeprefix("_") in NOT_OWN}
 
 
 def _split_infos(
